@@ -1,0 +1,1 @@
+"""The nouns, as frozen values. Absent is None and zero is zero."""

@@ -1,9 +1,9 @@
 """The driver's types, spelled once; the pools; what counts as "the database is away"."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 import asyncpg
 
@@ -73,8 +73,8 @@ async def open_pool(dsn: str, *, size: int, min_size: int = 1) -> Pool:
 
 
 def repeated(
-    operation: Callable[Concatenate[Pool, P], Awaitable[R]],
-) -> Callable[Concatenate[Pool, P], Awaitable[R]]:
+    operation: Callable[Concatenate[Pool, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[Pool, P], Coroutine[Any, Any, R]]:
     """Call an operation again when it lost against another transaction, ATTEMPTS times at most.
 
     An operation is one transaction and does nothing outside it before the commit, so calling
@@ -82,7 +82,7 @@ def repeated(
     """
 
     @wraps(operation)
-    async def calling(pool: Pool, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def calling(pool: Pool, /, *args: P.args, **kwargs: P.kwargs) -> R:
         for _ in range(ATTEMPTS - 1):
             try:
                 return await operation(pool, *args, **kwargs)

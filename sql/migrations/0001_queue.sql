@@ -242,3 +242,36 @@ CREATE TABLE job_events (
     detail   jsonb
 );
 CREATE INDEX job_events_job ON job_events (job_id, id);
+
+-- When each sweep last went well, whichever controller ran it; and until when, after an outage,
+-- it leaves leases alone so that finished work can be delivered.
+CREATE TABLE sweep_rounds (
+    name         text        PRIMARY KEY,
+    succeeded_at timestamptz NOT NULL,
+    hold_until   timestamptz
+) WITH (fillfactor = 50);
+
+-- A job as the API shows it: its state in the contract's words, its class's needs, and the lease
+-- only while it lives.
+CREATE VIEW jobs_shown AS
+SELECT j.id, j.organization_id, j.class_id, j.project_id, j.lang, j.kind,
+       CASE
+           WHEN j.state IN ('ready', 'scheduled') AND c.blocked_at IS NOT NULL THEN 'blocked'
+           WHEN j.state IN ('ready', 'scheduled') THEN 'queued'
+           WHEN j.state = 'decomposed' THEN 'running'
+           ELSE j.state
+       END AS status,
+       j.requested_by, j.priority,
+       CASE
+           WHEN j.max_runtime_s IS NULL THEN c.requires
+           ELSE c.requires || jsonb_build_object('max_runtime_s', j.max_runtime_s)
+       END AS requires,
+       c.prefer, j.payload, j.not_before, j.start_by, j.attempt, j.max_attempts,
+       CASE WHEN j.lease_owner IS NOT NULL THEN j.lease_id END AS lease_id,
+       j.lease_owner, j.lease_expires_at,
+       j.cancel_requested_at IS NOT NULL AND j.finished_at IS NULL AS cancel_requested,
+       CASE WHEN j.state IN ('ready', 'scheduled') THEN c.blocked_reason END AS blocked,
+       j.parent_job_id, j.idempotency_key, j.placement, j.progress, j.result, j.error,
+       j.created_at, j.started_at, j.finished_at
+  FROM jobs j
+  JOIN requirement_classes c ON c.id = j.class_id;

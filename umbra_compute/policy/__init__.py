@@ -1,0 +1,1 @@
+"""Decisions: values in, a verdict out. No clock, no dice, no I/O."""

@@ -227,6 +227,15 @@ class NodeRetired(UmbraError):
         super().__init__(f"Node {name} is retired: add a new node instead.")
 
 
+class OrganizationNameTaken(UmbraError):
+    """Another organization has this name."""
+
+    code = "organization_name_taken"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"An organization named {name} exists already: choose another name.")
+
+
 class OnlineIsEarned(UmbraError):
     """A node is online because it spoke, not because somebody said so."""
 
@@ -249,6 +258,15 @@ class DatabaseUnavailable(UmbraError):
 
     def __init__(self) -> None:
         super().__init__("The database is away: try again in a moment.")
+
+
+class SchemaNotCurrent(UmbraError):
+    """The database has not had every migration of this release."""
+
+    code = "schema_not_current"
+
+    def __init__(self, pending: int) -> None:
+        super().__init__(f"{pending} migrations are to be applied: run umbra-compute migrate.")
 
 
 class ShuttingDown(UmbraError):

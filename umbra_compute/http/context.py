@@ -1,6 +1,8 @@
 """What a handler finds on the application and on the request."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from aiohttp import web
 
@@ -11,6 +13,13 @@ from umbra_compute.ops.hashing import Hasher
 POOL = web.AppKey("pool", Pool)
 AUTH = web.AppKey("auth", Authenticator)
 HASHER = web.AppKey("hasher", Hasher)
+
+Pending: TypeAlias = Callable[[Pool], Awaitable[Sequence[str]]]
+PENDING: web.AppKey[Pending] = web.AppKey("pending")
+"""Returns the names of the migrations that the database has not had."""
+
+MIGRATED = web.AppKey("migrated", asyncio.Event)
+"""Set once the schema is this release's. Until then /v1 answers as if the database were away."""
 
 STOPPING = web.AppKey("stopping", asyncio.Event)
 """Set when this controller begins to stop: whoever waits for something answers now."""

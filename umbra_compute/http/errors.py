@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
+import asyncpg
 import attrs
 import msgspec
 import structlog
@@ -39,13 +40,18 @@ STATUS: Final[Mapping[type[errors.UmbraError], int]] = {
     errors.NodeNameTaken: 409,
     errors.NodeHasLeases: 409,
     errors.NodeRetired: 409,
+    errors.OrganizationNameTaken: 409,
     errors.OnlineIsEarned: 422,
     errors.DatabaseUnavailable: 503,
+    errors.SchemaNotCurrent: 503,
     errors.ShuttingDown: 503,
 }
 
 AWAY_RETRY_S: Final = 1
 """A restart or failover of PostgreSQL takes about this long; clients back off by themselves."""
+
+_LOCKED_OUT: Final = (asyncpg.InvalidAuthorizationSpecificationError,)
+"""The server's password was changed under us: for a caller it is as good as away."""
 
 _PATH_SHOWN: Final = 200  # characters
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
@@ -81,7 +87,7 @@ def problem(request: web.Request, refusal: errors.UmbraError) -> web.Response:
             headers["Allow"] = refusal.allowed
         case errors.RateLimited():
             headers["Retry-After"] = str(refusal.retry_after_s)
-        case errors.DatabaseUnavailable() | errors.ShuttingDown():
+        case errors.DatabaseUnavailable() | errors.SchemaNotCurrent() | errors.ShuttingDown():
             headers["Retry-After"] = str(AWAY_RETRY_S)
         case errors.InvalidBody() | errors.InvalidQuery() | errors.MalformedJson():
             told = attrs.evolve(told, faults=refusal.faults)
@@ -135,7 +141,7 @@ def _of_aiohttp(request: web.Request, exc: web.HTTPException) -> web.StreamRespo
 
 def _is_away(exc: Exception) -> bool:
     # asyncpg's complaint about a parameter that it cannot encode is an InterfaceError as well.
-    return isinstance(exc, (*AWAY, *CONFLICTS)) and not isinstance(exc, ValueError)
+    return isinstance(exc, (*AWAY, *CONFLICTS, *_LOCKED_OUT)) and not isinstance(exc, ValueError)
 
 
 def _refuse_unsayable(request: web.Request) -> None:

@@ -1,4 +1,4 @@
-"""What happens around every request: its id, and one line in the log when it was served."""
+"""What happens around every request: its id, one line in the log, and the wait for the schema."""
 
 import re
 import time
@@ -8,7 +8,8 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from umbra_compute.http.context import CODE, REQUEST_ID
+from umbra_compute.errors import DatabaseUnavailable
+from umbra_compute.http.context import CODE, MIGRATED, REQUEST_ID
 from umbra_compute.model.ids import uuid7
 
 log = structlog.get_logger(__name__)
@@ -58,3 +59,11 @@ async def put_request_id(request: web.Request, answer: web.StreamResponse) -> No
     request_id = request.get(REQUEST_ID)
     if request_id is not None:
         answer.headers[_HEADER] = request_id
+
+
+@web.middleware
+async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Let nobody at tables that are not there yet. Raises DatabaseUnavailable until they are."""
+    if request.path.startswith("/v1/") and not request.app[MIGRATED].is_set():
+        raise DatabaseUnavailable
+    return await handler(request)

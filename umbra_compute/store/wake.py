@@ -17,7 +17,7 @@ SELECT c.organization_id, c.id AS class_id, r.jobs
   FROM requirement_classes c
  CROSS JOIN LATERAL (
        SELECT count(*) AS jobs
-         FROM (SELECT FROM jobs j WHERE j.class_id = c.id AND j.state = 'ready' LIMIT 32) AS some
+         FROM (SELECT FROM jobs j WHERE j.class_id = c.id AND j.state = 'ready' LIMIT 32) AS few
       ) AS r
  WHERE c.organization_id = ANY ($1::uuid[]) AND c.blocked_at IS NULL AND r.jobs > 0
 """

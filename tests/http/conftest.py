@@ -8,7 +8,7 @@ import argon2
 import attrs
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestClient
+from aiohttp.test_utils import TestClient, TestServer
 from pytest_aiohttp.plugin import AiohttpClient
 
 from umbra_compute import app as wiring
@@ -103,9 +103,16 @@ async def app(pool: Pool, hasher: Hasher) -> web.Application:
     return app
 
 
+class Server(TestServer):
+    """Serves as in production. aiohttp's own test server cancels the handlers of who hangs up."""
+
+    async def _make_runner(self, **_: Any) -> web.AppRunner:
+        return wiring.runner(self.app)
+
+
 @pytest.fixture
 async def client(app: web.Application, aiohttp_client: AiohttpClient) -> Client:
-    return await aiohttp_client(app)
+    return await aiohttp_client(Server(app))
 
 
 @pytest.fixture

@@ -65,6 +65,11 @@ class Authenticator:
         self._attempts = Attempts()
         self._used: dict[UUID, type[NodeIdentity | ApiIdentity]] = {}
 
+    @property
+    def known(self) -> int:
+        """How many keys are remembered."""
+        return len(self._known)
+
     async def identify(self, text: str, address: str) -> NodeIdentity | ApiIdentity:
         """Return whose key `text` is.
 

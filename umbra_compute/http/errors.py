@@ -140,8 +140,7 @@ def _of_aiohttp(request: web.Request, exc: web.HTTPException) -> web.StreamRespo
 
 
 def _is_away(exc: Exception) -> bool:
-    # asyncpg's complaint about a parameter that it cannot encode is an InterfaceError as well.
-    return isinstance(exc, (*AWAY, *CONFLICTS, *_LOCKED_OUT)) and not isinstance(exc, ValueError)
+    return isinstance(exc, (*AWAY, *CONFLICTS, *_LOCKED_OUT))
 
 
 def _refuse_unsayable(request: web.Request) -> None:

@@ -46,7 +46,7 @@ class Timestamp(datetime):
             raise ValueError("expected a time with its offset, 2026-01-02T03:04:05Z") from None
         if moment.year not in _YEARS:
             raise ValueError(f"expected a year from {_YEARS[0]} to {_YEARS[-1]}")
-        return cls.fromtimestamp(moment.timestamp(), UTC).replace(microsecond=moment.microsecond)
+        return cls.fromisoformat(moment.astimezone(UTC).isoformat())
 
 
 class Json(str):

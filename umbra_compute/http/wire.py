@@ -13,7 +13,13 @@ from uuid import UUID
 import msgspec
 from aiohttp import web
 
-from umbra_compute.errors import InvalidBody, TooLarge, UmbraError, UnsupportedMediaType
+from umbra_compute.errors import (
+    InvalidBody,
+    MalformedJson,
+    TooLarge,
+    UmbraError,
+    UnsupportedMediaType,
+)
 from umbra_compute.http import body, faults
 from umbra_compute.http.query import decode_cursor, encode_cursor, query
 from umbra_compute.http.values import (
@@ -138,6 +144,8 @@ def path_id(request: web.Request, name: str, refusal: Callable[[str], UmbraError
 
 
 def _require_json(request: web.Request) -> None:
+    if "Content-Encoding" in request.headers:  # a bomb, or bytes that nobody unpacks
+        raise UnsupportedMediaType(f"{request.headers['Content-Encoding'][:100]}-encoded")
     if "Content-Type" not in request.headers:
         raise UnsupportedMediaType("nothing")
     charset = request.charset
@@ -149,10 +157,14 @@ async def _received(request: web.Request, limit_bytes: int) -> bytes:
     if request.content_length is not None and request.content_length > limit_bytes:
         raise TooLarge(limit_bytes)
     received = bytearray()
-    async for chunk in request.content.iter_any():
-        received += chunk
-        if len(received) > limit_bytes:
-            raise TooLarge(limit_bytes)
+    try:
+        async for chunk in request.content.iter_any():
+            received += chunk
+            if len(received) > limit_bytes:
+                raise TooLarge(limit_bytes)
+    except (OSError, web.RequestPayloadError):
+        # Not the database's OSError: the caller hung up, or its chunks are no chunks.
+        raise MalformedJson(("$", "the body ended early")) from None
     return bytes(received)
 
 

@@ -24,6 +24,7 @@ from aiohttp.test_utils import TestClient
 from umbra_compute.http import wire
 
 JSON_TYPE = "application/json"
+INSIDE = "2^63 inside"
 NOT_STORABLE = (("NUL", "\x00"), ("half a surrogate", "\ud800"))
 
 
@@ -157,7 +158,8 @@ def _struct(
             yield _Change("missing", here, _MISSING, _path(here))
         wanted = _members(field.type)
         for what, value in _wrong(wanted, lenient=field.encode_name in lenient):
-            yield _Change(what, here, value, _path(here))
+            inside = ".a[0]" if what == INSIDE else ""
+            yield _Change(what, here, value, _path(here) + inside)
         if field.encode_name in good:
             yield from _inside(good[field.encode_name], wanted, here)
 
@@ -178,7 +180,7 @@ def _wrong(wanted: list[Any], *, lenient: bool = False) -> Iterator[tuple[str, A
     """Yield values that none of the union's members takes."""
     kinds = {_json_kind(_bare(member)[0]) for member in wanted}
     if "any" in kinds:
-        yield "2^63 inside", {"a": [2**63]}
+        yield INSIDE, {"a": [2**63]}
         return
     samples: dict[str, Any] = {
         "null": None,

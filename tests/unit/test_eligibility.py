@@ -61,10 +61,10 @@ def test_a_card_never_falls_back_to_system_ram_p04() -> None:
     assert (told.code, told.scope) == ("vram", Scope.CAPACITY)
 
 
-@pytest.mark.parametrize("asked", [{"vram_min_mb": 1}, {"ram_min_mb": 1}])
-def test_unknown_memory_never_passes_a_test_that_needs_memory(asked: dict[str, int]) -> None:
+@pytest.mark.parametrize("asked", [need(vram_min_mb=1), need(ram_min_mb=1)])
+def test_unknown_memory_never_passes_a_test_that_needs_memory(asked: Need) -> None:
     unknown = Device(label="cpu", kind=CPU.kind)
-    [told] = against(need(**asked), node(unknown), unknown)
+    [told] = against(asked, node(unknown), unknown)
     assert (told.need, told.have) == (1, None)
 
 

@@ -10,31 +10,37 @@ ORG = UUID(int=1)
 
 def test_a_job_wakes_one_of_many_waiting_nodes_n22() -> None:
     wake = Wake()
-    with wake.claim(ORG, UUID(int=1), lambda _: True) as one:
-        with wake.claim(ORG, UUID(int=2), lambda _: True) as two:
-            wake.ready(ORG, 7, 1)
-            assert [one.is_woken, two.is_woken] == [True, False]
-            wake.ready(ORG, 7, 1)
-            assert two.is_woken
+    with (
+        wake.claim(ORG, UUID(int=1), lambda _: True) as one,
+        wake.claim(ORG, UUID(int=2), lambda _: True) as two,
+    ):
+        wake.ready(ORG, 7, 1)
+        assert [one.is_woken, two.is_woken] == [True, False]
+        wake.ready(ORG, 7, 1)
+        assert two.is_woken
 
 
 def test_a_node_that_cannot_run_it_is_not_woken() -> None:
     wake = Wake()
-    with wake.claim(ORG, UUID(int=1), lambda _: False) as small:
-        with wake.claim(ORG, UUID(int=2), lambda _: True) as large:
-            wake.ready(ORG, 7, 5)
-            assert [small.is_woken, large.is_woken] == [False, True]
+    with (
+        wake.claim(ORG, UUID(int=1), lambda _: False) as small,
+        wake.claim(ORG, UUID(int=2), lambda _: True) as large,
+    ):
+        wake.ready(ORG, 7, 5)
+        assert [small.is_woken, large.is_woken] == [False, True]
 
 
 def test_a_signal_goes_on_until_a_node_takes_it() -> None:
     wake = Wake()
-    with wake.claim(ORG, UUID(int=1), lambda _: True) as one:
-        with wake.claim(ORG, UUID(int=2), lambda _: True) as two:
-            wake.ready(ORG, 7, 1)
-            wake.pass_on(one.take_signal(), one.node_id)
-            assert two.is_woken
-            wake.pass_on(two.take_signal(), two.node_id)
-            assert [one.is_woken, two.is_woken] == [False, False]  # both have looked
+    with (
+        wake.claim(ORG, UUID(int=1), lambda _: True) as one,
+        wake.claim(ORG, UUID(int=2), lambda _: True) as two,
+    ):
+        wake.ready(ORG, 7, 1)
+        wake.pass_on(one.take_signal(), one.node_id)
+        assert two.is_woken
+        wake.pass_on(two.take_signal(), two.node_id)
+        assert [one.is_woken, two.is_woken] == [False, False]  # both have looked
 
 
 def test_a_waiter_that_leaves_hands_its_signal_on() -> None:

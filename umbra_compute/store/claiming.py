@@ -87,7 +87,8 @@ WITH granted AS MATERIALIZED (
     UPDATE jobs j
        SET state = 'running', attempt = j.attempt + 1, progress = NULL,
            started_at = coalesce(j.started_at, statement_timestamp()),
-           lease_id = gen_random_uuid(), lease_owner = $6, last_node_id = $6, lease_seconds = $7::integer,
+           lease_id = gen_random_uuid(), lease_owner = $6, last_node_id = $6,
+           lease_seconds = $7::integer,
            lease_expires_at = statement_timestamp() + make_interval(secs => $7::integer),
            lease_device = m.device, reserved_vram_mb = m.vram_mb, reserved_ram_mb = m.ram_mb,
            placement = m.told_placement,

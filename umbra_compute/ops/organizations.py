@@ -1,7 +1,5 @@
 """Making tenants. Only whoever operates the database does this; no route leads here."""
 
-from uuid import UUID
-
 import structlog
 
 from umbra_compute.db import Pool, repeated

@@ -1,14 +1,20 @@
 """Wiring, start and stop: the one place that knows every part. It decides nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
+import asyncpg
+import attrs
+import structlog
 from aiohttp import web
 
 from umbra_compute.coalesce import Coalescer
-from umbra_compute.db import AWAY, Pool
+from umbra_compute.config import ConfigurationError, Listen, Settings
+from umbra_compute.db import AWAY, Pool, open_pool
 from umbra_compute.http import context, health, keys, node, submitter
 from umbra_compute.http.authenticator import Authenticator
 from umbra_compute.http.errors import problems
@@ -16,7 +22,9 @@ from umbra_compute.http.middleware import gate, put_request_id, served
 from umbra_compute.ops import jobs, leases
 from umbra_compute.ops.catalogue import Catalogue
 from umbra_compute.ops.hashing import Hasher
-from umbra_compute.wake import Wake
+from umbra_compute.wake import Wake, relaying
+
+log = structlog.get_logger(__name__)
 
 ROUTES: Final = (health.routes, keys.routes, node.routes, submitter.routes)
 
@@ -25,6 +33,17 @@ HANDLERS_S: Final = 6.0
 
 LAST_WRITE_S: Final = 1.0
 """For last_used_at at the end: nice to have, and not worth a slow stop."""
+
+
+CLOSE_S: Final = 2.0
+REACH_AGAIN_S: Final = 1.0
+"""Between attempts to reach a database that is away: it is found soon after it is back."""
+
+_USELESS: Final = (
+    asyncpg.ClientConfigurationError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+)
+"""What no waiting mends: a DSN that is none, or that the server refuses."""
 
 
 def build(
@@ -84,3 +103,132 @@ async def _noting_used_keys(app: web.Application) -> AsyncIterator[None]:
     with suppress(*AWAY):
         async with asyncio.timeout(LAST_WRITE_S):
             await app[context.AUTH].note_used()
+
+
+async def serve(
+    settings: Settings,
+    dsn: str,
+    *,
+    migrate: Callable[[str], Awaitable[object]],
+    pending: context.Pending,
+    stop: asyncio.Event,
+    listening: Callable[[str], None],
+) -> None:
+    """Serve until `stop` is set; call `listening` with the URL once somebody may call.
+
+    A database that is away, at the start or later, is waited for: /v1 answers 503 meanwhile.
+    Stopping takes under 10 s: no new connections, long polls answered, requests in progress
+    finished, sweeps stopped, the pool closed.
+
+    Raises ConfigurationError if the address or the DSN is of no use, and what `migrate` raises.
+    """
+    hasher = Hasher()
+    pool = await open_pool(dsn, size=settings.pool_size, min_size=0)
+    try:
+        app = build(
+            pool, hasher=hasher, pending=pending, heartbeat_stale_s=settings.heartbeat_stale_s
+        )
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(_work(app, settings, dsn, migrate))
+            try:
+                await _listen(app, settings, stop, listening)
+            finally:
+                working.cancel()
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    finally:
+        hasher.close()
+        await _close(pool)
+
+
+async def _listen(
+    app: web.Application,
+    settings: Settings,
+    stop: asyncio.Event,
+    listening: Callable[[str], None],
+) -> None:
+    tls = _tls(settings)
+    serves = runner(app)
+    await serves.setup()
+    try:
+        where = settings.listen
+        try:
+            await web.TCPSite(serves, where.host, where.port, ssl_context=tls).start()
+        except OSError as exc:
+            raise ConfigurationError(_not_listening(where, exc)) from None
+        bound = attrs.evolve(where, port=serves.addresses[0][1])
+        listening(f"{'http' if tls is None else 'https'}://{bound}")
+        await stop.wait()
+        log.info("controller.stopping")
+    finally:
+        await serves.cleanup()
+
+
+def _not_listening(where: Listen, exc: OSError) -> str:
+    reason = exc.strerror if exc.errno is None else os.strerror(exc.errno)
+    return f"Cannot listen on {where} ({reason}): choose another address, or stop what uses it."
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    if settings.tls_cert is None:
+        return None
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        tls.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except (OSError, ssl.SSLError) as exc:
+        raise ConfigurationError(
+            f"{settings.tls_cert} and its key cannot be used ({exc}): give a PEM pair."
+        ) from None
+    return tls
+
+
+async def _work(
+    app: web.Application,
+    settings: Settings,
+    dsn: str,
+    migrate: Callable[[str], Awaitable[object]],
+) -> None:
+    """Bring the schema up to date as soon as the database can be reached, then keep sweeping."""
+    from umbra_compute import sweeps  # noqa: PLC0415
+
+    pool, wake = app[context.POOL], app[context.WAKE]
+    await _migrated(dsn, migrate)
+    app[context.MIGRATED].set()
+    log.info("controller.ready")
+    async with (
+        relaying(wake, pool, dsn),
+        sweeps.running(
+            pool,
+            wake,
+            interval_s=settings.sweep_interval_s,
+            stale_s=settings.heartbeat_stale_s,
+            cancel_grace_s=settings.cancel_grace_s,
+        ),
+    ):
+        await asyncio.Event().wait()  # until cancelled
+
+
+async def _migrated(dsn: str, migrate: Callable[[str], Awaitable[object]]) -> None:
+    told = False
+    while True:
+        try:
+            await migrate(dsn)
+        except _USELESS as exc:
+            raise ConfigurationError(
+                f"The database cannot be used ({exc}): correct the DSN."
+            ) from None
+        except AWAY as exc:
+            if not told:
+                log.warning("database.away", error=type(exc).__name__, detail=str(exc))
+            told = True
+            await asyncio.sleep(REACH_AGAIN_S)
+        else:
+            return
+
+
+async def _close(pool: Pool) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await pool.close()
+    except AWAY:
+        pool.terminate()

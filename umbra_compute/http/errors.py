@@ -70,7 +70,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         return _of_aiohttp(request, exc)
     except Exception as exc:
         if _is_away(exc):
-            log.warning("database.away", error=type(exc).__name__)
+            log.debug("database.away", error=type(exc).__name__)
             return problem(request, errors.DatabaseUnavailable())
         log.exception("request.failed", path=_shown(request.path))
         return _answer(request, _Told(500, "internal_error", "A bug: tell us the request_id."))

@@ -2,8 +2,9 @@
 
 import asyncio
 import os
+import signal
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -12,10 +13,11 @@ import attrs
 import structlog
 from aiohttp import web
 
+from umbra_compute import embedded, migrate, sweeps
 from umbra_compute.coalesce import Coalescer
 from umbra_compute.config import ConfigurationError, Listen, Settings
 from umbra_compute.db import AWAY, Pool, open_pool
-from umbra_compute.http import context, health, keys, node, submitter
+from umbra_compute.http import context, health, heartbeat, keys, models, node, nodes, submitter
 from umbra_compute.http.authenticator import Authenticator
 from umbra_compute.http.errors import problems
 from umbra_compute.http.middleware import gate, put_request_id, served
@@ -26,7 +28,15 @@ from umbra_compute.wake import Wake, relaying
 
 log = structlog.get_logger(__name__)
 
-ROUTES: Final = (health.routes, keys.routes, node.routes, submitter.routes)
+ROUTES: Final = (
+    health.routes,
+    heartbeat.routes,
+    keys.routes,
+    models.routes,
+    node.routes,
+    nodes.routes,
+    submitter.routes,
+)
 
 HANDLERS_S: Final = 6.0
 """How long a stop waits for requests in progress: of the 10 s it may take, what follows needs 3."""
@@ -36,18 +46,27 @@ LAST_WRITE_S: Final = 1.0
 
 
 CLOSE_S: Final = 2.0
-REACH_AGAIN_S: Final = 1.0
-"""Between attempts to reach a database that is away: it is found soon after it is back."""
+LOOK_S: Final = 1.0
+"""Between looks whether a database that was away is back, or whether our own still runs."""
 
-_USELESS: Final = (
-    asyncpg.ClientConfigurationError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-)
+_USELESS: Final = (ValueError, asyncpg.InvalidAuthorizationSpecificationError)
 """What no waiting mends: a DSN that is none, or that the server refuses."""
 
 
+class DatabaseEnded(Exception):
+    """The controller's own PostgreSQL ended under it."""
+
+    def __init__(self) -> None:
+        super().__init__("The embedded PostgreSQL ended: start the controller again.")
+
+
 def build(
-    pool: Pool, *, hasher: Hasher, pending: context.Pending, heartbeat_stale_s: float = 45.0
+    pool: Pool,
+    *,
+    hasher: Hasher,
+    pending: context.Pending,
+    heartbeat_stale_s: float = 45.0,
+    heartbeat_interval_s: float = 15.0,
 ) -> web.Application:
     """Return the application. The caller opens `pool` and `hasher` before, and closes them after.
 
@@ -60,7 +79,9 @@ def build(
     app[context.PENDING] = pending
     app[context.MIGRATED] = asyncio.Event()
     app[context.STOPPING] = asyncio.Event()
-    _put_queue(app, pool, heartbeat_stale_s)
+    app[context.HEARTBEAT_STALE_S] = heartbeat_stale_s
+    app[context.HEARTBEAT_INTERVAL_S] = heartbeat_interval_s
+    _put_queue(app, pool)
     app.on_response_prepare.append(put_request_id)
     app.on_shutdown.append(_answer_who_waits)
     app.cleanup_ctx.append(_noting_used_keys)
@@ -80,11 +101,10 @@ def runner(app: web.Application) -> web.AppRunner:
     )
 
 
-def _put_queue(app: web.Application, pool: Pool, heartbeat_stale_s: float) -> None:
+def _put_queue(app: web.Application, pool: Pool) -> None:
     wake, catalogue = Wake(), Catalogue()
     app[context.WAKE] = wake
     app[context.CATALOGUE] = catalogue
-    app[context.HEARTBEAT_STALE_S] = heartbeat_stale_s
     app[context.SUBMIT] = Coalescer(lambda new: jobs.submit(pool, catalogue, wake, new))
     app[context.RENEW] = Coalescer(lambda renewals: leases.renew(pool, renewals))
     app[context.COMPLETE] = Coalescer(lambda done: leases.complete(pool, wake, done))
@@ -105,14 +125,52 @@ async def _noting_used_keys(app: web.Application) -> AsyncIterator[None]:
             await app[context.AUTH].note_used()
 
 
+def run(settings: Settings, listening: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT, on a database of our own if the settings name none.
+
+    To be called from the main thread, which owns signals and the embedded server.
+    Raises what `serve` and `embedded.start` raise.
+    """
+    if settings.dsn is not None:
+        _run(settings, settings.dsn, listening, lambda: True)
+        return
+    server = embedded.start(settings.data_dir)
+    log.info("database.started", data_dir=str(settings.data_dir), pid=server.pid)
+    try:
+        _run(settings, server.dsn, listening, lambda: server.is_running)
+    finally:
+        server.stop()
+
+
+def _run(
+    settings: Settings, dsn: str, listening: Callable[[str], None], alive: Callable[[], bool]
+) -> None:
+    async def until_signalled() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await serve(settings, dsn, stop=stop, listening=listening, alive=alive)
+        log.info("controller.stopped")
+
+    with asyncio.Runner(loop_factory=_new_loop) as loop:
+        loop.run(until_signalled())
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop  # noqa: PLC0415 - not on every platform
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
 async def serve(
     settings: Settings,
     dsn: str,
     *,
-    migrate: Callable[[str], Awaitable[object]],
-    pending: context.Pending,
     stop: asyncio.Event,
     listening: Callable[[str], None],
+    alive: Callable[[], bool] = lambda: True,
 ) -> None:
     """Serve until `stop` is set; call `listening` with the URL once somebody may call.
 
@@ -120,16 +178,21 @@ async def serve(
     Stopping takes under 10 s: no new connections, long polls answered, requests in progress
     finished, sweeps stopped, the pool closed.
 
-    Raises ConfigurationError if the address or the DSN is of no use, and what `migrate` raises.
+    Raises ConfigurationError if the address, the certificate, the DSN or the schema is of no use;
+    DatabaseEnded when `alive` says that nobody will bring the database back.
     """
     hasher = Hasher()
     pool = await open_pool(dsn, size=settings.pool_size, min_size=0)
     try:
         app = build(
-            pool, hasher=hasher, pending=pending, heartbeat_stale_s=settings.heartbeat_stale_s
+            pool,
+            hasher=hasher,
+            pending=migrate.pending,
+            heartbeat_stale_s=settings.heartbeat_stale_s,
+            heartbeat_interval_s=settings.heartbeat_interval_s,
         )
         async with asyncio.TaskGroup() as group:
-            working = group.create_task(_work(app, settings, dsn, migrate))
+            working = group.create_task(_work(app, settings, dsn, alive))
             try:
                 await _listen(app, settings, stop, listening)
             finally:
@@ -183,16 +246,11 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 async def _work(
-    app: web.Application,
-    settings: Settings,
-    dsn: str,
-    migrate: Callable[[str], Awaitable[object]],
+    app: web.Application, settings: Settings, dsn: str, alive: Callable[[], bool]
 ) -> None:
     """Bring the schema up to date as soon as the database can be reached, then keep sweeping."""
-    from umbra_compute import sweeps  # noqa: PLC0415
-
     pool, wake = app[context.POOL], app[context.WAKE]
-    await _migrated(dsn, migrate)
+    await _migrated(dsn)
     app[context.MIGRATED].set()
     log.info("controller.ready")
     async with (
@@ -205,14 +263,16 @@ async def _work(
             cancel_grace_s=settings.cancel_grace_s,
         ),
     ):
-        await asyncio.Event().wait()  # until cancelled
+        while alive():  # noqa: ASYNC110 - a process has no event to wait for
+            await asyncio.sleep(LOOK_S)
+    raise DatabaseEnded
 
 
-async def _migrated(dsn: str, migrate: Callable[[str], Awaitable[object]]) -> None:
+async def _migrated(dsn: str) -> None:
     told = False
     while True:
         try:
-            await migrate(dsn)
+            await migrate.migrate(dsn)
         except _USELESS as exc:
             raise ConfigurationError(
                 f"The database cannot be used ({exc}): correct the DSN."
@@ -221,7 +281,7 @@ async def _migrated(dsn: str, migrate: Callable[[str], Awaitable[object]]) -> No
             if not told:
                 log.warning("database.away", error=type(exc).__name__, detail=str(exc))
             told = True
-            await asyncio.sleep(REACH_AGAIN_S)
+            await asyncio.sleep(LOOK_S)
         else:
             return
 

@@ -21,6 +21,7 @@ HASHER = web.AppKey("hasher", Hasher)
 WAKE = web.AppKey("wake", Wake)
 CATALOGUE = web.AppKey("catalogue", Catalogue)
 HEARTBEAT_STALE_S = web.AppKey("heartbeat_stale_s", float)
+HEARTBEAT_INTERVAL_S = web.AppKey("heartbeat_interval_s", float)
 
 # Single calls that arrive together share a statement and a commit.
 SUBMIT = web.AppKey("submit", Coalescer[NewJob, Submitted])

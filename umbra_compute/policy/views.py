@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from umbra_compute.model.nodes import Device, DeviceKind, LeaseUse, NodeStatus, Resident
+from umbra_compute.model.nodes import Device, DeviceKind, LeaseUse, Node, NodeStatus, Resident
 from umbra_compute.model.nodes import ResidentState as State
 from umbra_compute.model.placement import NodeView, Reservation
 
@@ -45,6 +45,21 @@ def node_view(row: Mapping[str, Any]) -> NodeView:
             )
             for u in _read(row["lease_use"], [])
         ),
+    )
+
+
+def shown_node(row: Mapping[str, Any]) -> Node:
+    """Return the node of `nodes.show`, whose nested columns are JSON text or None."""
+    told = dict(row)
+    return Node(
+        **told
+        | {
+            "status": NodeStatus(told["status"]),
+            "kinds": None if told["kinds"] is None else tuple(told["kinds"]),
+            "measurements": _read(told["measurements"], None),
+            "devices": tuple(_device(d) for d in _read(told["devices"], [])),
+            "residents": tuple(_resident(r) for r in _read(told["residents"], [])),
+        }
     )
 
 

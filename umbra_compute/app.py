@@ -44,8 +44,9 @@ HANDLERS_S: Final = 6.0
 LAST_WRITE_S: Final = 1.0
 """For last_used_at at the end: nice to have, and not worth a slow stop."""
 
-
 CLOSE_S: Final = 2.0
+"""For connections to say goodbye in; after that they are cut."""
+
 LOOK_S: Final = 1.0
 """Between looks whether a database that was away is back, or whether our own still runs."""
 

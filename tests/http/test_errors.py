@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import aiohttp
 import asyncpg
 import pytest
 from aiohttp import web
@@ -106,10 +107,28 @@ async def test_a_parameter_that_the_driver_cannot_encode_is_a_bug(
     assert (await raising(told.value))[0] == 500
 
 
+async def test_a_stream_that_breaks_is_cut_off_and_not_answered_twice(
+    aiohttp_client: AiohttpClient,
+) -> None:
+    async def stream(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        await answer.write(b"one line\n")
+        raise KeyError(SECRET)
+
+    app = web.Application(middlewares=[served, problems])
+    app.router.add_get("/stream", stream)
+    client: Client = await aiohttp_client(app)
+    async with client.get("/stream") as answer:
+        assert await answer.content.readline() == b"one line\n"
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await answer.read()
+
+
 @pytest.mark.parametrize(
     "path",
     [
-        *("/", "/v1", "/healthz/", "/v1/../healthz/x", "/v1/nodes/" + "a" * 7000),
+        *("/", "/v1", "/healthz/", "/v1/../healthz/x", "/v1/nope/" + "a" * 7000),
         *("/v1/keys/%00", "/v1/keys/%ED%A0%80/x", "/%FF", "/v1/nope?%00=%00"),
     ],
 )

@@ -69,6 +69,9 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     except web.HTTPException as exc:
         return _of_aiohttp(request, exc)
     except Exception as exc:
+        if request.writer.output_size > 0:  # a stream: its headers cannot be taken back
+            log.warning("stream.broken", error=type(exc).__name__)
+            raise ConnectionError("the answer had begun") from exc
         if _is_away(exc):
             log.debug("database.away", error=type(exc).__name__)
             return problem(request, errors.DatabaseUnavailable())

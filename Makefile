@@ -1,0 +1,48 @@
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check generate bench lock clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := umbra_compute agent/umbra_agent tests bench
+STAMP := .venv/installed
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Make .venv with the commands umbra-compute and umbra-agent in it
+
+# The lock holds a hash of every file that pip may take; both of ours are installed from here.
+$(STAMP): requirements.lock pyproject.toml agent/pyproject.toml setup.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Umbra Compute needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+		--editable . --editable agent
+	touch $@
+
+demo: install ## See real work run on three agents, one of which is killed in the middle
+	$(BIN)/umbra-compute demo
+
+check: install ## Format, lint, types and import rules
+	$(BIN)/ruff format --check --quiet $(SOURCES)
+	$(BIN)/ruff check --quiet $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: check ## Everything, on a PostgreSQL of its own
+	$(BIN)/python -m pytest -n 2
+
+generate: install ## Make sql/schema.sql anew from the migrations
+	$(BIN)/python -m tests.migrations.dump
+
+bench: install ## Measure, beside this machine's raw limits; writes bench/RESULTS.md
+	$(BIN)/python -m bench
+
+lock: install ## Resolve the newest versions into requirements.lock
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras \
+		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+		--output-file requirements.lock requirements.in
+
+clean: ## Remove what make made
+	rm -rf .venv build dist *.egg-info agent/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,1 @@
+"""The agent: one on each node; it and the controller share no code."""

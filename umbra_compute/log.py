@@ -13,7 +13,9 @@ _KEY: Final = re.compile(r"\b(um[nk]_[a-z0-9]{4})[A-Za-z0-9_]+")
 Line = MutableMapping[str, Any]
 
 
-def configure(log_format: str | None = None, *, stream: TextIO | None = None) -> None:
+def configure(
+    log_format: str | None = None, *, stream: TextIO | None = None, level: int = logging.INFO
+) -> None:
     """Log to `stream` (stderr) as "json" or "console"; None: console on a terminal."""
     out = sys.stderr if stream is None else stream
     as_json = log_format == "json" or (log_format is None and not out.isatty())
@@ -35,7 +37,7 @@ def configure(log_format: str | None = None, *, stream: TextIO | None = None) ->
         last = [redact, structlog.dev.ConsoleRenderer(colors=out.isatty())]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
@@ -48,7 +50,7 @@ def configure(log_format: str | None = None, *, stream: TextIO | None = None) ->
     )
     root = logging.getLogger()
     root.handlers = [handler]
-    root.setLevel(logging.INFO)
+    root.setLevel(level)
     logging.getLogger("asyncio").setLevel(logging.WARNING)
 
 

@@ -8,15 +8,19 @@ from typing import Any, Final, TextIO
 
 import structlog
 
-_KEY: Final = re.compile(r"\b(um[nk]_[a-z0-9]{4})[A-Za-z0-9_]+")
+_KEY: Final = re.compile(r"(um[nk]_[A-Za-z0-9]{12})_[A-Za-z0-9]+")
+"""What looks like a key: its prefix, which is public and finds its row, and its secret."""
 
 Line = MutableMapping[str, Any]
 
 
 def configure(
-    log_format: str | None = None, *, stream: TextIO | None = None, level: int = logging.INFO
+    log_format: str | None = None, *, level: int = logging.INFO, stream: TextIO | None = None
 ) -> None:
-    """Log to `stream` (stderr) as "json" or "console"; None: console on a terminal."""
+    """Log from `level` on to `stream` (stderr) as "json" or "console"; None: by what stream is.
+
+    What libraries log through the standard library comes out the same way.
+    """
     out = sys.stderr if stream is None else stream
     as_json = log_format == "json" or (log_format is None and not out.isatty())
     shared: list[structlog.types.Processor] = [
@@ -26,15 +30,13 @@ def configure(
         structlog.processors.StackInfoRenderer(),
         _plain,
     ]
-    last: list[structlog.types.Processor]
+    render: structlog.types.Processor
     if as_json:
-        last = [
-            structlog.processors.format_exc_info,
-            redact,
-            structlog.processors.JSONRenderer(default=str),
-        ]
+        render = structlog.processors.JSONRenderer(default=str)
     else:
-        last = [redact, structlog.dev.ConsoleRenderer(colors=out.isatty())]
+        render = structlog.dev.ConsoleRenderer(
+            colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -45,28 +47,26 @@ def configure(
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                render,
+                redact,
+            ],
         )
     )
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    logging.getLogger("asyncio").setLevel(max(level, logging.WARNING))
 
 
-def redact(_: Any, __: str, line: Line) -> Line:
-    """Cut keys down to their first letters. Nobody logs one; this is for the day somebody does."""
-    return {name: _redacted(value) for name, value in line.items()}
+def redact(_: Any, __: str, line: Any) -> str:
+    """Cut keys down to their prefixes. Nobody logs one; this is for the day somebody does.
 
-
-def _redacted(value: Any) -> Any:
-    if isinstance(value, str):
-        return _KEY.sub(r"\1[redacted]", value)
-    if isinstance(value, dict):
-        return {name: _redacted(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redacted(one) for one in value]
-    return value
+    It reads the line as it is written, so that no name, nesting or traceback is left out.
+    """
+    return _KEY.sub(r"\1_[redacted]", line)
 
 
 def _plain(_: Any, __: str, line: Line) -> Line:

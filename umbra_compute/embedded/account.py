@@ -29,10 +29,9 @@ class Account:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def own(self, folder: Path) -> None:
-        """Make the folder, or make it this account's alone."""
-        folder.mkdir(mode=0o700, exist_ok=True)
+        """Make the folder this account's alone."""
         if self.drops:
-            os.chown(folder, self.uid, self.gid)
+            os.chown(folder, self.uid, self.gid, follow_symlinks=False)
         folder.chmod(0o700)
 
 
@@ -71,8 +70,22 @@ def check_way(account: Account, data_dir: Path) -> None:
         else:
             bit = stat.S_IXOTH
         if not found.st_mode & bit:
-            name = pwd.getpwuid(account.uid).pw_name
             raise ConfigurationError(
-                f"As root the database runs as {name}, who cannot enter {folder}: "
-                "choose another data_dir, such as /var/lib/umbra-compute."
+                f"As root the database runs as {_name(account.uid)}, who cannot enter {folder}: "
+                f"allow it (chmod o+x {folder}), or choose another data_dir."
             )
+
+
+def belongs_to_another(path: Path) -> ConfigurationError:
+    """Return the sentence for a file or folder that this user may not use."""
+    owner = _name(path.stat().st_uid)
+    return ConfigurationError(
+        f"{path} belongs to {owner}: run this as {owner}, or choose another data_dir."
+    )
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

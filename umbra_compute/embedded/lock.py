@@ -3,63 +3,93 @@
 import fcntl
 import json
 import os
+import time
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Final
+
+import attrs
 
 from umbra_compute.config import ConfigurationError
+from umbra_compute.embedded import account
+
+LOOKING_S: Final = 0.5
+"""Who only looks (`holder`) has the lock for an instant; who has it needs one to write its name."""
+
+PASSING_S: Final = 60.0
+"""A command that started the server for itself alone is done by then."""
+
+_POLL_S: Final = 0.01
+
+
+class FolderInUse(ConfigurationError):
+    """Another process works in the data folder."""
+
+    def __init__(self, data_dir: Path, name: str) -> None:
+        super().__init__(f"{data_dir} is in use by {name}: stop that one first.")
+
+
+@attrs.frozen
+class Holder:
+    """Who has a folder. `stays` is False for a command that is done in a moment."""
+
+    name: str
+    stays: bool
 
 
 class FolderLock:
-    """Held from construction to `release`. Raises ConfigurationError naming who has it."""
+    """Held from construction to `release`.
 
-    def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / "lock"
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    Waits for a holder that does not stay. Raises FolderInUse naming who has it, and
+    ConfigurationError where the folder is another user's.
+    """
+
+    def __init__(self, data_dir: Path, *, stays: bool) -> None:
+        path = data_dir / "lock"
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._fd)
-            raise ConfigurationError(f"{data_dir} is in use {holder(data_dir)}.") from None
-        told = {"pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except PermissionError:
+            raise account.belongs_to_another(path) from None
+        began = time.monotonic()
+        while not _locked(self._fd, fcntl.LOCK_EX):
+            found = _written(self._fd)
+            if time.monotonic() - began > (LOOKING_S if found.stays else PASSING_S):
+                os.close(self._fd)
+                raise FolderInUse(data_dir, found.name)
+            time.sleep(_POLL_S)
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        told = {"name": f"process {os.getpid()} since {since}", "stays": stays}
         os.truncate(self._fd, 0)
         os.pwrite(self._fd, json.dumps(told).encode(), 0)
 
     def release(self) -> None:
+        os.truncate(self._fd, 0)
         os.close(self._fd)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.release()
-
-
-def is_held(data_dir: Path) -> bool:
-    """Tell whether a process holds the folder's lock."""
+def holder(data_dir: Path) -> Holder | None:
+    """Return who has the folder, None if nobody."""
     try:
-        fd = os.open(data_dir / "lock", os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(data_dir / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError):
-        return False
+        return None
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return None if _locked(fd, fcntl.LOCK_SH) else _written(fd)
     finally:
         os.close(fd)
-    return False
 
 
-def holder(data_dir: Path) -> str:
-    """Say who holds the lock: "by process 7 since 2026-01-02T03:04:05+00:00"."""
+def _locked(fd: int, kind: int) -> bool:
     try:
-        told = json.loads((data_dir / "lock").read_text())
-        return f"by process {told['pid']} since {told['since']}: stop that one first"
-    except (OSError, ValueError, KeyError):
-        return "by another process: stop that one first"
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _written(fd: int) -> Holder:
+    try:
+        told = json.loads(os.pread(fd, 4096, 0))
+        return Holder(str(told["name"]), stays=bool(told["stays"]))
+    except (ValueError, KeyError, TypeError):
+        return Holder("another process", stays=True)

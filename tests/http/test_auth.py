@@ -197,7 +197,7 @@ ENDINGS = [
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
 async def test_an_ended_key_is_refused_within_two_seconds_and_no_other_is(
-    pool: Pool, client: Client, keys: Keys, admin: Caller, ending: Ending
+    pool: Pool, client: Client, keys: Keys, admin: Caller, hasher: CountingHasher, ending: Ending
 ) -> None:
     ended = (await keys.node(admin.organization_id)) if ending.of_node else admin
     kept = await keys.api(admin.organization_id, ApiScope.JOBS_READ)
@@ -209,6 +209,7 @@ async def test_an_ended_key_is_refused_within_two_seconds_and_no_other_is(
         while (await ask(client, path, ended.key))[0] != 401:
             await asyncio.sleep(0.02)
     assert (await ask(client, "/v1/as-program", kept.key))[0] == 200
+    assert hasher.verified == 2  # the other one was looked up again, not verified
 
 
 async def test_a_key_revoked_while_it_is_verified_is_not_remembered(
@@ -316,6 +317,42 @@ async def test_nobody_is_trusted_when_revocations_cannot_be_seen(
     async with asyncio.timeout(authenticator.TRUSTED_S):
         while (await ask(client, "/v1/as-program", admin.key))[0] != 503:
             await asyncio.sleep(0.02)
+
+
+async def test_nobody_is_trusted_while_the_database_takes_too_long_to_say(
+    pool: Pool, client: Client, admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await ask(client, "/v1/as-program", admin.key))[0] == 200
+    monkeypatch.setattr(authenticator, "RECHECK_S", 0.0)
+    monkeypatch.setattr(authenticator, "TRUSTED_S", 0.2)
+    async with pool.acquire() as conn, conn.transaction():
+        await conn.execute("LOCK credential_version")
+        asked = [asyncio.create_task(ask(client, "/v1/as-program", admin.key)) for _ in range(50)]
+        await asyncio.sleep(0.3)  # the answer has to come too late
+    assert {status for status, _ in await asyncio.gather(*asked)} == {503}
+    assert (await ask(client, "/v1/as-program", admin.key))[0] == 200
+
+
+async def test_a_database_that_is_away_is_asked_once_for_all_who_wait(
+    client: Client, admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await ask(client, "/v1/as-program", admin.key))[0] == 200
+    monkeypatch.setattr(authenticator, "RECHECK_S", 0.0)
+    monkeypatch.setattr(authenticator, "TRUSTED_S", 0.0)
+    answered, looks = asyncio.Event(), 0
+
+    async def away(_: Pool) -> int:
+        nonlocal looks
+        looks += 1
+        await answered.wait()
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(credentials, "version", away)
+    asked = [asyncio.create_task(ask(client, "/v1/as-program", admin.key)) for _ in range(50)]
+    await asyncio.sleep(0.2)  # everybody has to be waiting
+    answered.set()
+    assert {status for status, _ in await asyncio.gather(*asked)} == {503}
+    assert looks == 1
 
 
 async def test_a_key_made_with_the_real_profile_is_verified(

@@ -1,10 +1,16 @@
 """Nothing bad gets into the routes for keys, and each answer says where it is bad."""
 
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator
+
 import pytest
 
 from tests.http.badinput import Bad, assert_refused, variants
 from tests.http.conftest import Caller, Client, Keys
 from umbra_compute.db import Pool
+from umbra_compute.http import wire
 from umbra_compute.http.wire_keys import NewApiKey, NewNodeKey
 
 API_KEY = {"name": "ci", "scopes": ["jobs:read"], "expires_in_s": 60}
@@ -62,3 +68,31 @@ async def test_a_bad_query_names_the_parameter(
         problem = await answer.json()
     assert (answer.status, problem["code"]) == (422, "invalid_query")
     assert [fault["path"] for fault in problem["errors"]] == [parameter]
+
+
+async def test_a_body_without_a_length_is_cut_at_the_limit(client: Client, admin: Caller) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(wire.LIMIT_BYTES // 65_536 + 1):
+            yield b" " * 65_536
+
+    headers = {**admin.headers, "Content-Type": "application/json"}
+    async with client.post("/v1/keys", data=endless(), headers=headers) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (413, "too_large")
+
+
+async def test_a_length_over_the_limit_is_refused_unread(client: Client, admin: Caller) -> None:
+    reader, writer = await asyncio.open_connection(client.host, client.port)
+    writer.write(
+        f"POST /v1/keys HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {admin.key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {wire.LIMIT_BYTES + 1}\r\n\r\n".encode()
+    )
+    async with asyncio.timeout(5):
+        assert b" 413 " in await reader.readline()
+    writer.close()
+
+
+async def test_a_compressed_body_is_refused_unpacked(client: Client, admin: Caller) -> None:
+    headers = {**admin.headers, "Content-Type": "application/json", "Content-Encoding": "gzip"}
+    body = gzip.compress(json.dumps(API_KEY).encode())
+    async with client.post("/v1/keys", data=body, headers=headers) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (415, "unsupported_media_type")

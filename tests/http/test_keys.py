@@ -134,6 +134,8 @@ async def test_another_tenants_things_and_made_up_ones_are_the_same_404(
         ):
             status, told = await call(client, admin, method, url.format(**ids), body)
             assert (status, told["code"]) == (404, code)
+    _, listed = await call(client, admin, "GET", "/v1/keys")
+    assert [key["id"] for key in listed["keys"]] == [str(admin.id)]
     assert await pool.fetch("SELECT * FROM api_keys, node_credentials") == before
 
 

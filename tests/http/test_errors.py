@@ -237,3 +237,8 @@ async def test_a_body_that_ends_early_is_nobodys_bug(
 
 def test_the_limits_are_those_of_the_contract() -> None:
     assert (wire.LIMIT_BYTES, wire.BATCH_LIMIT_BYTES) == (1 << 20, 16 << 20)
+
+
+async def test_a_detail_that_is_no_unicode_is_told_all_the_same(raising: Any) -> None:
+    status, problem, _ = await raising(errors.ModelNotFound("a\udcff"))
+    assert (status, problem["detail"][:22]) == (404, r"There is no model a\udcff"[:22])

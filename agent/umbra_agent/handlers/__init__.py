@@ -1,0 +1,1 @@
+"""How jobs of a kind are run."""

@@ -1,0 +1,1 @@
+"""Concurrent tasks: signs of life (heartbeat, renewal, fence, detection) and claiming."""

@@ -1,0 +1,1 @@
+"""Processes: starting them, reading what they say, and ending all that came of them."""

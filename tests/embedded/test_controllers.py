@@ -1,13 +1,17 @@
 """One server per data folder, whatever controllers and commands do: they come at once, and die."""
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.embedded.conftest import Controllers, Query
+from tests.embedded.conftest import Controllers, Query, Start
 from tests.world import until
 from umbra_compute import embedded
+from umbra_compute.config import ConfigurationError
+from umbra_compute.embedded import cluster
 from umbra_compute.embedded.lock import FolderLock, holder
 
 MAKE = "CREATE TABLE kept AS SELECT 7 AS value"
@@ -30,6 +34,25 @@ async def test_what_was_committed_outlives_a_controller_that_was_killed(
     second.go()
     assert await query(await second.heard(), READ) == 7
     assert await second.stop() == 0
+
+
+async def test_the_server_of_a_killed_controller_is_waited_for(
+    data_dir: Path, controllers: Controllers, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = await controllers(data_dir)
+    controller.go()
+    await controller.heard()
+    server = int(_server(data_dir).name)
+    os.kill(server, signal.SIGSTOP)
+    try:
+        await controller.kill()
+        monkeypatch.setattr(cluster, "PREDECESSOR_S", 0.0)
+        with pytest.raises(ConfigurationError, match=rf"\(process {server}\) still runs"):
+            start()
+    finally:
+        os.kill(server, signal.SIGCONT)
+    monkeypatch.undo()
+    assert start().is_running
 
 
 async def test_a_server_ends_with_its_controller(

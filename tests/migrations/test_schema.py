@@ -1,4 +1,4 @@
-"""sql/schema.sql is what the migrations come to, and every status word is one of ours."""
+"""sql/schema.sql is what the migrations come to."""
 
 import asyncio
 

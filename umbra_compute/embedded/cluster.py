@@ -150,7 +150,7 @@ def _working_in(cluster: Path) -> list[int]:
             continue
         if inside:
             found.append(int(entry.name))
-    return found
+    return sorted(found)
 
 
 def environment() -> dict[str, str]:

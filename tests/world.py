@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import attrs
 
 from umbra_compute.db import Pool
+from umbra_compute.ids import uuid7
 from umbra_compute.model.caller import ApiIdentity, ApiScope, NodeIdentity, NodeScope
-from umbra_compute.model.ids import uuid7
 from umbra_compute.model.jobs import NewJob, Prefer, Requires, Submitted
 from umbra_compute.model.leases import ClaimAsk, Claimed, Held
 from umbra_compute.ops import claiming, jobs

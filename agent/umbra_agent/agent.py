@@ -3,7 +3,6 @@
 import asyncio
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -11,9 +10,7 @@ from umbra_agent.config import Config
 from umbra_agent.controller import Controller
 from umbra_agent.devices import Detector
 from umbra_agent.fence import Clock, boot_clock
-
-if TYPE_CHECKING:
-    from umbra_agent.jobs import Job
+from umbra_agent.held import Job
 
 
 @attrs.define(eq=False)
@@ -28,7 +25,7 @@ class Agent:
     power_cut_on_claim: bool = False
     clock: Clock = boot_clock
     instance_id: str = attrs.Factory(lambda: str(uuid.uuid4()))
-    held: "dict[str, Job]" = attrs.Factory(dict)  # by lease id
+    held: dict[str, Job] = attrs.Factory(dict)  # by lease id
     heartbeat_s: float = 15.0
     has_devices: bool = False  # a report with devices was accepted
     is_draining: bool = False
@@ -42,9 +39,9 @@ class Agent:
     def free_slots(self) -> int:
         return self.config.max_jobs - len(self.held)
 
-    def hold(self, job: "Job") -> None:
+    def hold(self, job: Job) -> None:
         self.held[job.lease_id] = job
 
-    def forget(self, job: "Job") -> None:
+    def forget(self, job: Job) -> None:
         self.held.pop(job.lease_id, None)
         self.freed.set()

@@ -14,8 +14,8 @@ from pytest_aiohttp.plugin import AiohttpClient
 from umbra_compute import app as wiring
 from umbra_compute.db import Pool
 from umbra_compute.http import context
+from umbra_compute.ids import uuid7
 from umbra_compute.model.caller import ApiScope, NodeScope
-from umbra_compute.model.ids import uuid7
 from umbra_compute.ops import credentials, organizations
 from umbra_compute.ops.hashing import Hasher
 

@@ -17,8 +17,8 @@ from umbra_compute import app as wiring
 from umbra_compute.db import Pool
 from umbra_compute.errors import RateLimited
 from umbra_compute.http import attempts, auth, authenticator, context, wire
+from umbra_compute.ids import uuid7
 from umbra_compute.model.caller import ApiScope, NodeScope
-from umbra_compute.model.ids import uuid7
 from umbra_compute.ops import credentials
 from umbra_compute.ops.hashing import PROFILE, Hasher
 

@@ -10,7 +10,7 @@ from aiohttp.typedefs import Handler
 
 from umbra_compute.errors import DatabaseUnavailable
 from umbra_compute.http.context import CODE, MIGRATED, REQUEST_ID
-from umbra_compute.model.ids import uuid7
+from umbra_compute.ids import uuid7
 
 log = structlog.get_logger(__name__)
 

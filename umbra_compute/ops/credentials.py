@@ -16,9 +16,9 @@ from umbra_compute.errors import (
     NodeRetired,
     ScopeNotHeld,
 )
+from umbra_compute.ids import uuid7
 from umbra_compute.model.caller import ApiIdentity, ApiScope, NodeScope
 from umbra_compute.model.credentials import ApiKey, Key, KeyKind, NodeCredential, Verifiable
-from umbra_compute.model.ids import uuid7
 from umbra_compute.model.nodes import NodeStatus
 from umbra_compute.ops.hashing import Hasher
 from umbra_compute.store import api_keys, credentials

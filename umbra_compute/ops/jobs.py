@@ -9,7 +9,7 @@ import structlog
 
 from umbra_compute.db import Conn, Pool, repeated
 from umbra_compute.errors import IdempotencyMismatch, JobNotFound, UmbraError
-from umbra_compute.model.ids import uuid7
+from umbra_compute.ids import uuid7
 from umbra_compute.model.jobs import Job, JobEvent, JobState, JobStatus, NewJob, Submitted
 from umbra_compute.ops.catalogue import Catalogue
 from umbra_compute.store import events, jobs

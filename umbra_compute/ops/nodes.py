@@ -9,7 +9,7 @@ import structlog
 
 from umbra_compute.db import Pool, repeated
 from umbra_compute.errors import NodeHasLeases, NodeNameTaken, NodeNotFound, NodeRetired
-from umbra_compute.model.ids import uuid7
+from umbra_compute.ids import uuid7
 from umbra_compute.model.nodes import Node, NodeStatus
 from umbra_compute.policy.views import shown_node
 from umbra_compute.store import credentials, nodes

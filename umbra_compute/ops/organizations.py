@@ -4,9 +4,9 @@ import structlog
 
 from umbra_compute.db import Pool, repeated
 from umbra_compute.errors import OrganizationNameTaken
+from umbra_compute.ids import uuid7
 from umbra_compute.model.caller import ApiScope
 from umbra_compute.model.credentials import ApiKey, Key, KeyKind, Organization
-from umbra_compute.model.ids import uuid7
 from umbra_compute.ops.hashing import Hasher
 from umbra_compute.store import api_keys, organizations
 

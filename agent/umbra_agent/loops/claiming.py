@@ -9,6 +9,7 @@ from typing import Final
 from umbra_agent import fence, jobs, log
 from umbra_agent.agent import Agent
 from umbra_agent.errors import Away, KeyRefused, LeaseLost, Refused
+from umbra_agent.held import Job, of_claim
 
 MOST: Final = 100  # jobs a claim: SPEC §6
 POWER_CUT: Final = 137  # what a shell reports of a process killed by SIGKILL
@@ -52,7 +53,7 @@ async def _claim(agent: Agent, work: asyncio.TaskGroup) -> None:
         if reply["jobs"] and agent.power_cut_on_claim:
             os._exit(POWER_CUT)
         for claimed in reply["jobs"]:
-            _start(agent, work, jobs.of_claim(claimed, _lease_begins(agent, asked_at, reply)))
+            _start(agent, work, of_claim(claimed, _lease_begins(agent, asked_at, reply)))
         if not reply["jobs"]:
             agent.is_draining = reply.get("draining", False)
             if agent.config.claim_wait_s == 0:
@@ -70,7 +71,7 @@ def _lease_begins(agent: Agent, asked_at: float, reply: dict[str, object]) -> fl
     return max(asked_at, agent.clock() - longest_way_s)
 
 
-def _start(agent: Agent, work: asyncio.TaskGroup, job: jobs.Job) -> None:
+def _start(agent: Agent, work: asyncio.TaskGroup, job: Job) -> None:
     agent.hold(job)
     log.info("job.claimed", job_id=job.id, lease_id=job.lease_id, kind=job.body["kind"])
     work.create_task(jobs.run(agent, job))

@@ -7,7 +7,7 @@ from typing import Any, Final
 from umbra_agent import fence, log
 from umbra_agent.agent import Agent
 from umbra_agent.errors import Away, KeyRefused, Refused
-from umbra_agent.jobs import Job
+from umbra_agent.held import Job
 from umbra_agent.outcome import Stop
 
 LOOK_S: Final = 0.25

@@ -1,111 +1,89 @@
-"""HTTP by the standard library: one connection kept open, problems turned into exceptions."""
+"""Calls by the standard library's HTTP: one connection, kept open."""
 
 import http.client
-import ipaddress
-import json
 import random
 import ssl
 import time
-from http import HTTPStatus
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import TypeVar
 
-from umbra_compute.client.errors import ApiError, ClientError, NotReachable, RefusedCredentials
+from umbra_compute.client import exchange
+from umbra_compute.client.errors import ApiError, NotReachable
+from umbra_compute.client.exchange import Address, Call
 
-ATTEMPTS: Final = 4
-BACKOFF_S: Final = 0.25  # doubled each time: a restart of the controller takes about a second
-DEADLINE_S: Final = 15.0  # of one answer, beyond what the call itself waits for
-
-_AWAY: Final = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
+T = TypeVar("T")
 
 
 class Transport:
-    """A connection to one controller. The key is in no message and no repr."""
+    """A connection to one controller. The key is in no message and no repr.
+
+    Not for several threads at once.
+    """
 
     def __init__(self, url: str, api_key: str, *, insecure: bool = False) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ClientError(f"{url} is no address of a controller: give http(s)://HOST:PORT.")
-        if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
-            raise ClientError(
-                f"{url} would send the key unprotected: use https, or say insecure if you must."
-            )
-        self.url = url.rstrip("/")
-        self._prefix = parts.path.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {api_key}", "Accept": "application/json"}
-        self._connection: http.client.HTTPConnection
-        if parts.scheme == "https":
-            self._connection = http.client.HTTPSConnection(
-                parts.hostname, parts.port, timeout=DEADLINE_S, context=ssl.create_default_context()
-            )
-        else:
-            self._connection = http.client.HTTPConnection(
-                parts.hostname, parts.port, timeout=DEADLINE_S
-            )
+        self._address = Address.parse(url, insecure=insecure)
+        self._headers = exchange.headers(api_key)
+        self._connection = _connection(self._address)
 
     def close(self) -> None:
         self._connection.close()
 
-    def call(
-        self, method: str, path: str, body: Any = None, *, repeat: bool, waits_s: float = 0.0
-    ) -> Any:
-        """Return the answer's JSON, None for an empty one.
-
-        With `repeat` a lost connection or a controller that is away is tried again a few times.
-        `waits_s` is how long the route itself may take on purpose.
+    def call(self, call: Call[T]) -> T:
+        """Return what was answered; try again where that is safe.
 
         Raises RefusedCredentials, ApiError, NotReachable.
         """
-        for attempt in range(ATTEMPTS):
+        attempt = 1
+        while True:
             try:
-                return self._once(method, path, body, waits_s)
-            except NotReachable:
-                if not repeat or attempt == ATTEMPTS - 1:
+                return self._once(call)
+            except (NotReachable, ApiError) as exc:
+                pause_s = exchange.pause_s(call, attempt, exc, random.random())  # noqa: S311
+                if pause_s is None:
                     raise
-                time.sleep(BACKOFF_S * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311
-        raise AssertionError("the last attempt returns or raises")
+            time.sleep(pause_s)
+            attempt += 1
 
-    def _once(self, method: str, path: str, body: Any, waits_s: float) -> Any:
-        sent = None if body is None else json.dumps(body).encode()
-        headers = self._headers | ({} if sent is None else {"Content-Type": "application/json"})
-        self._connection.timeout = DEADLINE_S + waits_s
-        if self._connection.sock is not None:
-            self._connection.sock.settimeout(DEADLINE_S + waits_s)
+    def _once(self, call: Call[T]) -> T:
+        self._connect(fresh=not call.repeat)
+        self._connection.sock.settimeout(exchange.DEADLINE_S + call.waits_s)
+        content = call.content
+        headers = self._headers | ({} if content is None else {"Content-Type": "application/json"})
         try:
-            self._connection.request(method, self._prefix + path, sent, headers)
+            self._connection.request(
+                call.method, self._address.prefix + call.path, content, headers
+            )
             answer = self._connection.getresponse()
             payload = answer.read()
         except (OSError, http.client.HTTPException) as exc:
             self._connection.close()
-            reason = str(exc) or type(exc).__name__
-            raise NotReachable(
-                f"The controller at {self.url} does not answer ({reason}): "
-                "is it running, and is the address right?"
-            ) from None
-        return _answer(answer.status, payload, self.url)
-
-
-def _answer(status: int, payload: bytes, url: str) -> Any:
-    try:
-        told = json.loads(payload) if payload else None
-    except ValueError:
-        raise NotReachable(f"What answers at {url} is no controller: check the address.") from None
-    if status < HTTPStatus.BAD_REQUEST:
+            raise exchange.silent(self._address, exc, sent=True) from None
+        told: T = exchange.answered(
+            self._address, answer.status, payload, answer.headers["Retry-After"]
+        )
         return told
-    problem = told if isinstance(told, dict) else {}
-    code = str(problem.get("code", "unknown"))
-    detail = str(problem.get("detail", f"The controller answered with status {status}."))
-    if status in _AWAY:
-        raise NotReachable(detail)
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        raise RefusedCredentials(status, code, detail)
-    raise ApiError(status, code, detail, problem.get("errors", ()))
+
+    def _connect(self, *, fresh: bool) -> None:
+        """A kept connection may have been closed at the other end, which shows only by sending.
+
+        What cannot be sent twice gets a new one.
+        """
+        if fresh:
+            self._connection.close()
+        if self._connection.sock is not None:
+            return
+        try:
+            self._connection.connect()
+        except OSError as exc:
+            self._connection.close()
+            raise exchange.silent(self._address, exc, sent=False) from None
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _connection(address: Address) -> http.client.HTTPConnection:
+    if address.parts.scheme == "http":
+        return http.client.HTTPConnection(address.host, address.port, timeout=exchange.DEADLINE_S)
+    return http.client.HTTPSConnection(
+        address.host,
+        address.port,
+        timeout=exchange.DEADLINE_S,
+        context=ssl.create_default_context(),
+    )

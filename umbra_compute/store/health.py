@@ -4,13 +4,26 @@ import asyncpg
 
 from umbra_compute.db import Conn
 
-# What keeps dead rows alive: the oldest snapshot, prepared transaction or replication slot.
+# Dead rows younger than the oldest of these cannot be removed: a session's snapshot or its own
+# transaction, a prepared transaction that nobody ends, a replication slot that nobody reads.
 HORIZON = """/* health.horizon */
-SELECT pid, coalesce(application_name, '') AS application, state,
-       extract(epoch FROM clock_timestamp() - xact_start)::float8 AS age_s
-  FROM pg_stat_activity
- WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'
- ORDER BY age(backend_xmin) DESC, xact_start
+SELECT holder, pid, application, state, age_s, xid_age
+  FROM (SELECT 'session' AS holder, pid, coalesce(application_name, '') AS application, state,
+               extract(epoch FROM clock_timestamp() - xact_start)::float8 AS age_s,
+               greatest(age(backend_xmin), age(backend_xid)) AS xid_age
+          FROM pg_stat_activity
+         WHERE coalesce(backend_xmin, backend_xid) IS NOT NULL AND pid <> pg_backend_pid()
+           AND backend_type = 'client backend'
+        UNION ALL
+        SELECT 'prepared transaction', NULL, gid, NULL,
+               extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)
+          FROM pg_prepared_xacts
+        UNION ALL
+        SELECT 'replication slot', active_pid, slot_name, NULL, NULL,
+               greatest(age(xmin), age(catalog_xmin))
+          FROM pg_replication_slots
+         WHERE coalesce(xmin, catalog_xmin) IS NOT NULL) AS holders
+ ORDER BY xid_age DESC, age_s DESC NULLS FIRST
  LIMIT 1
 """
 
@@ -20,7 +33,11 @@ SELECT n_live_tup AS live, n_dead_tup AS dead FROM pg_stat_user_tables WHERE rel
 
 
 async def horizon(conn: Conn) -> asyncpg.Record | None:
-    """Return (pid, application, state, age_s) of the session that holds the oldest snapshot."""
+    """Return what keeps the oldest dead rows alive, None if nothing does.
+
+    holder: session, prepared transaction or replication slot; application: its name; age_s is
+    None for a slot; xid_age: transactions begun since.
+    """
     return await conn.fetchrow(HORIZON)
 
 

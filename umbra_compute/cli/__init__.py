@@ -8,7 +8,8 @@ from typing import Final
 
 import click
 
-from umbra_compute.cli.exits import exit_code_of
+from umbra_compute.cli.exits import FAILED, INTERRUPTED, foreseen, status_of
+from umbra_compute.cli.output import say_error
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "serve": ("serve:serve", "Run the controller."),
@@ -57,22 +58,18 @@ def root() -> None:
 def run() -> int:
     """Run the command that argv names; return the exit status (SPEC §8)."""
     try:
-        root.main(standalone_mode=False)
-    except click.exceptions.Exit as exc:
-        return exc.exit_code
+        code = root.main(prog_name="umbra-compute", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as exc:
         exc.show()
         return exc.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return 130  # as a shell counts SIGINT
+        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read us has enough. Python would complain once more while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as exc:
-        code = exit_code_of(exc)
-        if code is None:
-            raise
-        click.echo(str(exc), err=True)
-        return code
-    return 0
+        return FAILED  # as click has it
+    except foreseen() as exc:
+        say_error(str(exc))
+        return status_of(exc)
+    return code if isinstance(code, int) else 0  # a command returns nothing; --help its status

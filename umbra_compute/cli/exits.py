@@ -7,17 +7,11 @@ FAILED: Final = 1
 CONFIGURATION: Final = 3
 CREDENTIALS: Final = 4
 NOT_REACHABLE: Final = 5
+INTERRUPTED: Final = 130  # as a shell counts SIGINT
 
 
 class Failed(Exception):
     """The command did not do what it was asked to. The message says why and what to do."""
-
-
-class NoKey(Exception):
-    """No key was given."""
-
-    def __init__(self) -> None:
-        super().__init__("There is no key: set UMBRA_API_KEY, or give it by --api-key-stdin.")
 
 
 class DatabaseNotReachable(Exception):
@@ -29,26 +23,33 @@ class DatabaseNotReachable(Exception):
         )
 
 
-def exit_code_of(exc: Exception) -> int | None:
-    """Return the status for what a command raised; None: a bug, to be shown with its traceback.
+_STATUS: Final = {
+    ("umbra_compute.cli.exits", "Failed"): FAILED,
+    ("umbra_compute.cli.exits", "DatabaseNotReachable"): NOT_REACHABLE,
+    ("umbra_compute.config", "ConfigurationError"): CONFIGURATION,
+    ("umbra_compute.client.errors", "BadAddress"): CONFIGURATION,
+    ("umbra_compute.client.errors", "NotReachable"): NOT_REACHABLE,
+    ("umbra_compute.client.errors", "RefusedCredentials"): CREDENTIALS,
+    ("umbra_compute.client.errors", "ApiError"): FAILED,
+    ("umbra_compute.errors", "UmbraError"): FAILED,
+    ("umbra_compute.app", "DatabaseEnded"): FAILED,
+}
+"""By name, for what was never imported was not raised. A subclass stands before its class."""
 
-    Looks at modules that are loaded already: what was never imported was not raised.
-    """
-    if isinstance(exc, Failed):
-        return FAILED
-    if isinstance(exc, NoKey):
-        return CREDENTIALS
-    if isinstance(exc, DatabaseNotReachable):
-        return NOT_REACHABLE
-    known = {
-        ("umbra_compute.config", "ConfigurationError"): CONFIGURATION,
-        ("umbra_compute.client.errors", "RefusedCredentials"): CREDENTIALS,
-        ("umbra_compute.client.errors", "NotReachable"): NOT_REACHABLE,
-        ("umbra_compute.client.errors", "ApiError"): FAILED,
-        ("umbra_compute.client.errors", "ClientError"): CONFIGURATION,
-        ("umbra_compute.errors", "UmbraError"): FAILED,
-    }
-    for (module, name), code in known.items():
-        if module in sys.modules and isinstance(exc, getattr(sys.modules[module], name)):
-            return code
-    return None
+
+def foreseen() -> tuple[type[Exception], ...]:
+    """Return what has a status; anything else is a bug, to be shown with its traceback."""
+    return tuple(kind for kind, _ in _loaded())
+
+
+def status_of(exc: Exception) -> int:
+    """Return the exit status for one of `foreseen`."""
+    return next(status for kind, status in _loaded() if isinstance(exc, kind))
+
+
+def _loaded() -> list[tuple[type[Exception], int]]:
+    return [
+        (getattr(sys.modules[module], name), status)
+        for (module, name), status in _STATUS.items()
+        if module in sys.modules
+    ]

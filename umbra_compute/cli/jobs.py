@@ -9,10 +9,12 @@ import click
 
 from umbra_compute.cli import output, session
 from umbra_compute.cli.exits import Failed
+from umbra_compute.cli.naming import node_id_named
 from umbra_compute.client import Client
-from umbra_compute.client.api import TERMINAL
+from umbra_compute.client.shapes import Job
 
 WATCH_S: Final = 1.0  # between looks at progress; an end is heard of at once
+ERROR_CHARS: Final = 300  # of an error in a sentence; job show has the whole of it
 
 FACTS: Final = (
     *("id", "kind", "status", "blocked", "priority", "attempt", "max_attempts", "project_id"),
@@ -53,20 +55,15 @@ def submit(client: Client, kind: str, wait: bool, as_json: bool, **given: Any) -
     if not wait:
         output.say_json(made) if as_json else click.echo(made["id"])
         return
-    ended = client.wait(made["id"])
-    if as_json:
-        output.say_json(ended)
-    else:
-        click.echo(json.dumps(ended["result"], ensure_ascii=False))
-    _require_complete(ended)
+    _say_ended(client.wait(made["id"]), as_json=as_json)
 
 
 @job.command("list")
 @session.calls_the_api
 @click.option("--status", help="queued, running, blocked, complete, failed, …")
-@click.option("--kind")
+@click.option("--kind", help="Only those of this kind.")
 @click.option("--project", help="Only those with this label.")
-@click.option("--node", help="Only those that ran, or run, on the node with this id.")
+@click.option("--node", help="Only those that ran, or run, on this node: a name or an id.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
 @output.json_option
 def list_jobs(
@@ -79,7 +76,8 @@ def list_jobs(
     as_json: bool,
 ) -> None:
     """List jobs, newest first."""
-    found = client.jobs(limit=limit, status=status, kind=kind, project_id=project, node_id=node)
+    node_id = None if node is None else node_id_named(client, node)
+    found = client.jobs(limit=limit, status=status, kind=kind, project_id=project, node_id=node_id)
     jobs = list(found)
     if as_json:
         output.say_json({"jobs": jobs})
@@ -127,22 +125,16 @@ def watch(client: Client, job_id: str, as_json: bool) -> None:
     """Follow a job to its end; exit 1 if it is not complete then."""
     live = sys.stderr.isatty() and not as_json
     last = ""
-    while True:
-        found = client.job(job_id, wait_s=WATCH_S)
+    for found in client.watch(job_id, every_s=WATCH_S):
         line = _line(found)
         if live:
-            click.echo(f"\r\033[K{line}", nl=False, err=True)
+            output.live(line)
         elif line != last and not as_json:
-            click.echo(line, err=True)
+            click.echo(output.printable(line), err=True)
         last = line
-        if found["status"] in TERMINAL:
-            break
     if live:
         click.echo(err=True)
-    output.say_json(found) if as_json else click.echo(
-        json.dumps(found["result"], ensure_ascii=False)
-    )
-    _require_complete(found)
+    _say_ended(found, as_json=as_json)
 
 
 @job.command("cancel")
@@ -152,12 +144,9 @@ def watch(client: Client, job_id: str, as_json: bool) -> None:
 def cancel(client: Client, job_id: str, as_json: bool) -> None:
     """End a waiting job; ask the machine that runs it to stop."""
     found = client.cancel(job_id)
-    if as_json:
-        output.say_json(found)
-        return
     asked = found["status"] == "running"
     told = "is asked to stop" if asked else f"is {found['status']}"
-    click.echo(f"Job {job_id} {told}.", err=True)
+    output.done(found, f"Job {job_id} {told}.", as_json=as_json)
 
 
 def _body(kind: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -208,7 +197,7 @@ def _json(text: str | None, where: str, absent: Any) -> Any:
         raise click.UsageError(f"{where} is no JSON: {exc}.") from None
 
 
-def _line(found: dict[str, Any]) -> str:
+def _line(found: Job) -> str:
     parts = [found["status"]]
     if found["placement"] is not None:
         parts.append(f"on {found['placement']['node_name']}")
@@ -221,10 +210,16 @@ def _line(found: dict[str, Any]) -> str:
         parts.append(progress["message"])
     if found["blocked"] is not None:
         parts.append(found["blocked"])
-    return "  ".join(parts)
+    return "  ".join(parts).replace("\n", " ")
 
 
-def _require_complete(found: dict[str, Any]) -> None:
-    if found["status"] != "complete":
-        reason = "" if found["error"] is None else f": {found['error']}"
-        raise Failed(f"Job {found['id']} is {found['status']}{reason}")
+def _say_ended(found: Job, *, as_json: bool) -> None:
+    """Print the job, or its result alone. Raises Failed if it is not complete."""
+    complete = found["status"] == "complete"
+    if as_json:
+        output.say_json(found)
+    elif complete:
+        output.say_json(found["result"])
+    if not complete:
+        error = "" if found["error"] is None else f": {found['error'][:ERROR_CHARS]}"
+        raise Failed(f"Job {found['id']} is {found['status']}{error}".replace("\n", " "))

@@ -1,13 +1,20 @@
 """`key`: API keys of people and programs."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from umbra_compute.cli import output, session
-from umbra_compute.cli.database import on_pool
+from umbra_compute.cli.database import on_pool_hashing
 from umbra_compute.cli.exits import Failed
+from umbra_compute.cli.scopes import Scopes
+from umbra_compute.cli.session import Controller, Database
 from umbra_compute.client import Client
+from umbra_compute.model.caller import ApiScope
+
+if TYPE_CHECKING:
+    from umbra_compute.db import Pool
+    from umbra_compute.ops.hashing import Hasher
 
 
 @click.group()
@@ -16,70 +23,55 @@ def key() -> None:
 
 
 @key.command("add")
-@session.on_the_database
-@click.option("--url", envvar="UMBRA_URL", help="The controller's address.")
+@session.on_either
 @click.option("--name", required=True, help="What the key is for.")
-@click.option("--scopes", required=True, help="Comma-separated: jobs:read,jobs:write,…")
+@click.option(
+    "--scopes", required=True, type=Scopes(ApiScope), help="Comma-separated: jobs:read,jobs:write."
+)
 @click.option("--org", help="Make it on the database, for this organization; needs no key.")
-@click.option("--expires-in-s", type=int, help="Seconds until it ends; never, if not given.")
+@click.option("--expires-in-s", type=click.IntRange(1), help="Seconds until it ends (never).")
 @output.json_option
 def add(
-    url: str | None,
+    controller: Controller,
+    database: Database,
     name: str,
-    scopes: str,
+    scopes: list[str],
     org: str | None,
     expires_in_s: int | None,
     as_json: bool,
-    **where: str | None,
 ) -> None:
     """Make a key; it is shown once."""
-    wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
     if org is None:
         expiry = {} if expires_in_s is None else {"expires_in_s": expires_in_s}
-        with session.client(url) as client:
-            made = client.add_key(name=name, scopes=wanted, **expiry)
+        with controller.client() as client:
+            made = client.add_key(name, scopes, **expiry)
         told = {"id": made["id"], "api_key": made["api_key"]}
     else:
-        told = _on_the_database(org, name, wanted, expires_in_s, where)
+        told = _on_the_database(database, org, name=name, scopes=scopes, expires_in_s=expires_in_s)
     if as_json:
         output.say_json(told)
-    else:
-        click.echo(f"Key {name}: {told['id']}")
-        click.echo(f"Shown this once: {told['api_key']}")
+        return
+    click.echo(f"Key {name}: {told['id']}")
+    click.echo(f"Shown this once: {told['api_key']}")
 
 
 def _on_the_database(
-    org: str, name: str, scopes: list[str], expires_in_s: int | None, where: dict[str, str | None]
+    database: Database, org: str, *, name: str, scopes: list[str], **expiry: Any
 ) -> dict[str, str]:
-    from umbra_compute.model.caller import ApiScope  # noqa: PLC0415
     from umbra_compute.ops import credentials, organizations  # noqa: PLC0415
-    from umbra_compute.ops.hashing import Hasher  # noqa: PLC0415
 
-    known = [str(scope) for scope in ApiScope]
-    for scope in scopes:
-        if scope not in known:
-            raise click.UsageError(f"There is no scope {scope!r}; there are {', '.join(known)}.")
-
-    async def make(pool: Any) -> dict[str, str]:
+    async def make(pool: "Pool", hasher: "Hasher") -> dict[str, str]:
         found = await organizations.by_name(pool, org)
         if found is None:
             raise Failed(f"There is no organization {org}: umbra-compute org list shows them.")
-        hasher = Hasher()
-        try:
-            api_key, made = await credentials.issue_first_api_key(
-                pool,
-                hasher,
-                found.id,
-                name=name,
-                scopes=[ApiScope(scope) for scope in scopes],
-                expires_in_s=expires_in_s,
-            )
-        finally:
-            hasher.close()
+        wanted = [ApiScope(scope) for scope in scopes]
+        api_key, made = await credentials.issue_first_api_key(
+            pool, hasher, found.id, name=name, scopes=wanted, **expiry
+        )
         return {"id": str(api_key.id), "api_key": made.text}
 
-    with session.database(where["dsn"], where["data_dir"], where["config"]) as dsn:
-        return on_pool(dsn, make)
+    with database.opened() as dsn:
+        return on_pool_hashing(dsn, make)
 
 
 @key.command("list")
@@ -96,6 +88,9 @@ def list_keys(client: Client, as_json: bool) -> None:
         ("PREFIX", lambda k: k["key_prefix"]),
         ("SCOPES", lambda k: ",".join(k["scopes"])),
         ("CREATED", lambda k: output.age(k["created_at"])),
+        ("USED", lambda k: output.age(k["last_used_at"])),
+        ("ENDS", lambda k: k["expires_at"]),
+        ("REVOKED", lambda k: output.age(k["revoked_at"])),
         ("ID", lambda k: k["id"]),
     ]
     output.table(keys, columns, empty="There is no key.")
@@ -104,7 +99,8 @@ def list_keys(client: Client, as_json: bool) -> None:
 @key.command("revoke")
 @session.calls_the_api
 @click.argument("key_id")
-def revoke(client: Client, key_id: str) -> None:
+@output.json_option
+def revoke(client: Client, key_id: str, as_json: bool) -> None:
     """End a key; every controller refuses it within 2 s."""
     client.revoke_key(key_id)
-    click.echo(f"Revoked {key_id}.", err=True)
+    output.done({"id": key_id}, f"Revoked {key_id}.", as_json=as_json)

@@ -24,12 +24,9 @@ def model() -> None:
 @output.json_option
 def put(client: Client, slug: str, as_json: bool, **needs: object) -> None:
     """Register a model, or replace what was said of it."""
-    given = {name: value for name, value in needs.items() if value not in (None, ())}
+    given = {name: value for name, value in needs.items() if value is not None and value != ()}
     made = client.put_model(slug, **given)
-    if as_json:
-        output.say_json(made)
-    else:
-        click.echo(f"Registered {made['slug']}.", err=True)
+    output.done(made, f"Registered {slug}.", as_json=as_json)
 
 
 @model.command("list")
@@ -46,6 +43,7 @@ def list_models(client: Client, as_json: bool) -> None:
         ("KIND", lambda m: m["kind"]),
         ("VRAM MB", lambda m: m["vram_min_mb"]),
         ("RAM MB", lambda m: m["ram_min_mb"]),
+        ("LOAD S", lambda m: m["load_seconds"]),
         ("ACCELERATORS", lambda m: ",".join(m["requires_accelerators"])),
     ]
     output.table(
@@ -56,7 +54,8 @@ def list_models(client: Client, as_json: bool) -> None:
 @model.command("rm")
 @session.calls_the_api
 @click.argument("slug")
-def remove(client: Client, slug: str) -> None:
+@output.json_option
+def remove(client: Client, slug: str, as_json: bool) -> None:
     """Forget a model; jobs that name it cannot be placed any more."""
     client.delete_model(slug)
-    click.echo(f"Forgot {slug}.", err=True)
+    output.done({"slug": slug}, f"Forgot {slug}.", as_json=as_json)

@@ -1,13 +1,25 @@
 """`node`: machines."""
 
-import uuid
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
 
 from umbra_compute.cli import output, session
 from umbra_compute.cli.exits import Failed
-from umbra_compute.client import Client
+from umbra_compute.cli.naming import node_id_named, node_named
+from umbra_compute.cli.scopes import Scopes
+from umbra_compute.client import Client, ClientError
+from umbra_compute.model.caller import NodeScope
+
+_FACTS: Final = (
+    *("name", "id", "status", "trust_domain", "locality", "running_jobs", "max_jobs"),
+    *("kinds", "agent_version", "agent_started_at", "last_heartbeat_at", "measurements"),
+)
+
+_scopes_option = click.option(
+    "--scopes", type=Scopes(NodeScope), help="What its key may do, comma-separated (all four)."
+)
 
 
 @click.group()
@@ -20,20 +32,25 @@ def node() -> None:
 @click.argument("name")
 @click.option("--trust-domain", help="Jobs may be restricted to some of these (local).")
 @click.option("--locality", help="Where it stands; jobs may prefer a place.")
-@click.option("--scopes", help="What its key may do, comma-separated (all four).")
+@_scopes_option
 @output.json_option
 def add(
     client: Client,
     name: str,
     trust_domain: str | None,
     locality: str | None,
-    scopes: str | None,
+    scopes: list[str] | None,
     as_json: bool,
 ) -> None:
     """Enrol a machine and make its key, which is shown once."""
     fields = {"trust_domain": trust_domain, "locality": locality}
-    made = client.add_node(name=name, **{k: v for k, v in fields.items() if v is not None})
-    key = client.add_node_key(made["id"], **_scopes(scopes))
+    made = client.add_node(name, **{k: v for k, v in fields.items() if v is not None})
+    try:
+        key = client.add_node_key(made["id"], **_scopes(scopes))
+    except ClientError as exc:
+        raise Failed(
+            f"{name} is enrolled but has no key: umbra-compute node key add {name}. {exc}"
+        ) from None
     told = {"id": made["id"], "name": made["name"], "node_key": key["node_key"]}
     if as_json:
         output.say_json(told)
@@ -70,27 +87,23 @@ def list_nodes(client: Client, status: str | None, as_json: bool) -> None:
 @output.json_option
 def show(client: Client, node: str, as_json: bool) -> None:
     """Show a machine: its devices, memory, models, and what it runs."""
-    found = _find(client, node)
+    found = node_named(client, node)
     if as_json:
         output.say_json(found)
         return
-    output.facts(
-        found,
-        [
-            *("name", "id", "status", "trust_domain", "locality", "running_jobs", "max_jobs"),
-            *("kinds", "agent_version", "agent_started_at", "last_heartbeat_at"),
-        ],
-    )
+    output.facts(found, _FACTS)
+    click.echo()
     columns: list[output.Column] = [
         ("DEVICE", lambda d: d["label"]),
         ("KIND", lambda d: d["kind"]),
         ("VRAM FREE", lambda d: output.megabytes(d["vram_free_mb"], d["vram_total_mb"])),
         ("RAM FREE", lambda d: output.megabytes(d["ram_free_mb"], d["ram_total_mb"])),
         ("ACCELERATORS", lambda d: ",".join(d["supports_accelerators"])),
-        ("HEALTH", lambda d: "ok" if d["healthy"] else d["health_reason"] or "ill"),
+        ("HEALTH", _health),
     ]
     output.table(found["devices"], columns, empty="It has reported no device yet.")
     if found["resident_models"]:
+        click.echo()
         warm: list[output.Column] = [
             ("MODEL", lambda m: m["slug"]),
             ("STATE", lambda m: m["state"]),
@@ -104,27 +117,31 @@ def show(client: Client, node: str, as_json: bool) -> None:
 @node.command("drain")
 @session.calls_the_api
 @click.argument("node", metavar="NODE")
-def drain(client: Client, node: str) -> None:
+@output.json_option
+def drain(client: Client, node: str, as_json: bool) -> None:
     """Let a machine finish what it runs and take nothing new."""
-    _set(client, node, status="draining")
+    _set(client, node, status="draining", as_json=as_json)
 
 
 @node.command("resume")
 @session.calls_the_api
 @click.argument("node", metavar="NODE")
-def resume(client: Client, node: str) -> None:
+@output.json_option
+def resume(client: Client, node: str, as_json: bool) -> None:
     """End a drain: the machine is online with its next heartbeat."""
-    _set(client, node, status="offline")
+    _set(client, node, status="offline", as_json=as_json)
 
 
 @node.command("retire")
 @session.calls_the_api
 @click.argument("node", metavar="NODE")
-def retire(client: Client, node: str) -> None:
+@output.json_option
+def retire(client: Client, node: str, as_json: bool) -> None:
     """Take a machine out for good; it must hold no work."""
-    found = _find(client, node)
+    found = node_named(client, node)
     client.retire_node(found["id"])
-    click.echo(f"{found['name']} is retired.", err=True)
+    told = {"id": found["id"], "name": found["name"], "status": "retired"}
+    output.done(told, f"{found['name']} is retired.", as_json=as_json)
 
 
 @node.group("key")
@@ -135,11 +152,11 @@ def node_key() -> None:
 @node_key.command("add")
 @session.calls_the_api
 @click.argument("node", metavar="NODE")
-@click.option("--scopes", help="What it may do, comma-separated (all four).")
+@_scopes_option
 @output.json_option
-def add_key(client: Client, node: str, scopes: str | None, as_json: bool) -> None:
+def add_key(client: Client, node: str, scopes: list[str] | None, as_json: bool) -> None:
     """Make another key of a machine; it is shown once."""
-    made = client.add_node_key(_find(client, node)["id"], **_scopes(scopes))
+    made = client.add_node_key(node_id_named(client, node), **_scopes(scopes))
     if as_json:
         output.say_json({"id": made["id"], "node_key": made["node_key"]})
     else:
@@ -152,7 +169,7 @@ def add_key(client: Client, node: str, scopes: str | None, as_json: bool) -> Non
 @output.json_option
 def list_node_keys(client: Client, node: str, as_json: bool) -> None:
     """List a machine's keys; what they open, not what they are."""
-    keys = list(client.node_keys(_find(client, node)["id"]))
+    keys = list(client.node_keys(node_id_named(client, node)))
     if as_json:
         output.say_json({"credentials": keys})
         return
@@ -160,37 +177,35 @@ def list_node_keys(client: Client, node: str, as_json: bool) -> None:
         ("PREFIX", lambda k: k["key_prefix"]),
         ("SCOPES", lambda k: ",".join(k["scopes"])),
         ("CREATED", lambda k: output.age(k["created_at"])),
+        ("USED", lambda k: output.age(k["last_used_at"])),
+        ("REVOKED", lambda k: output.age(k["revoked_at"])),
         ("ID", lambda k: k["id"]),
     ]
-    output.table(keys, columns, empty="It has no key.")
+    output.table(keys, columns, empty="It has no key: umbra-compute node key add NODE.")
 
 
 @node_key.command("revoke")
 @session.calls_the_api
 @click.argument("node", metavar="NODE")
 @click.argument("key_id")
-def revoke_node_key(client: Client, node: str, key_id: str) -> None:
+@output.json_option
+def revoke_node_key(client: Client, node: str, key_id: str, as_json: bool) -> None:
     """End a machine's key; every controller refuses it within 2 s."""
-    client.revoke_node_key(_find(client, node)["id"], key_id)
-    click.echo(f"Revoked {key_id}.", err=True)
+    client.revoke_node_key(node_id_named(client, node), key_id)
+    output.done({"id": key_id}, f"Revoked {key_id}.", as_json=as_json)
 
 
-def _find(client: Client, name_or_id: str) -> dict[str, Any]:
-    try:
-        return client.node(str(uuid.UUID(name_or_id)))
-    except ValueError:
-        pass
-    for found in client.nodes():
-        if found["name"] == name_or_id:
-            return found
-    raise Failed(f"There is no node {name_or_id}: umbra-compute node list shows them.")
+def _set(client: Client, name_or_id: str, *, status: str, as_json: bool) -> None:
+    found = client.change_node(node_id_named(client, name_or_id), status=status)
+    told = f"{found['name']} is {found['status']} and runs {found['running_jobs']} jobs."
+    output.done(found, told, as_json=as_json)
 
 
-def _set(client: Client, name_or_id: str, *, status: str) -> None:
-    found = client.change_node(_find(client, name_or_id)["id"], status=status)
-    running = found["running_jobs"]
-    click.echo(f"{found['name']} is {found['status']} and runs {running} jobs.", err=True)
+def _health(device: Mapping[str, Any]) -> str:
+    if device["healthy"]:
+        return "ok"
+    return "ill" if device["health_reason"] is None else str(device["health_reason"])
 
 
-def _scopes(scopes: str | None) -> dict[str, list[str]]:
-    return {} if scopes is None else {"scopes": [s.strip() for s in scopes.split(",") if s.strip()]}
+def _scopes(scopes: list[str] | None) -> dict[str, list[str]]:
+    return {} if scopes is None else {"scopes": scopes}

@@ -1,6 +1,8 @@
 """What people and programs see: tables on a terminal, plain columns in a pipe, JSON if asked."""
 
 import json
+import re
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,11 +24,41 @@ _COLOURS: Final = {
     "offline": "red",
 }
 
+_UNPRINTABLE: Final = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+"""What moves the cursor, changes colours or turns the line around: not for a node's error text."""
+
 Column = tuple[str, Callable[[Mapping[str, Any]], Any]]
 
 
 def say_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
+    """Print one JSON document on standard output."""
+    text = json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    click.echo(_UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def done(told: Mapping[str, Any], sentence: str, *, as_json: bool) -> None:
+    """Say what was done: JSON for programs; for people a sentence, out of the way of a pipe."""
+    if as_json:
+        say_json(told)
+    else:
+        click.echo(printable(sentence), err=True)
+
+
+def say_error(text: str) -> None:
+    click.echo(printable(text), err=True)
+
+
+def printable(text: str) -> str:
+    """Return `text` without what a terminal would obey; lines stay lines."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def live(line: str) -> None:
+    """Show `line` in the place of the one before, on a terminal."""
+    width = shutil.get_terminal_size().columns - 1
+    click.echo(f"\r\033[K{printable(line)[:width]}", nl=False, err=True)
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, empty: str) -> None:
@@ -45,7 +77,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, empty
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for name, _ in columns:
-        shown.add_column(name)
+        shown.add_column(name, overflow="fold")  # an id that is cut off cannot be copied
     for line in cells:
         shown.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in line))
     Console().print(shown)
@@ -71,7 +103,7 @@ def age(time: str | None) -> str:
 
 
 def megabytes(free: int | None, total: int | None) -> str:
-    """Return "free of total" in GB, "?" for what is not known."""
+    """Return "free/total GB", "?" for what is not known."""
     if free is None and total is None:
         return "-"
     told = ["?" if mb is None else f"{mb / 1024:.1f}" for mb in (free, total)]
@@ -82,9 +114,9 @@ def _text(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, str):
-        return value.replace("\t", " ").replace("\n", " ")
+        return printable(value.replace("\t", " ").replace("\n", " "))
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False)
+        return printable(json.dumps(value, ensure_ascii=False))
     return str(value)

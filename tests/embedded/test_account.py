@@ -2,14 +2,17 @@
 
 import importlib.util
 import os
+import re
 import stat
 from pathlib import Path
 
 import pytest
 
+from tests.embedded.conftest import Controllers
 from umbra_compute.config import ConfigurationError
 from umbra_compute.embedded import account, programs
 from umbra_compute.embedded.account import Account
+from umbra_compute.embedded.lock import FolderLock
 from umbra_compute.embedded.programs import Programs
 
 NEIGHBOUR = Account(os.geteuid() + 4321, os.getegid() + 4321, drops=True)
@@ -80,9 +83,26 @@ def test_without_the_wheel_two_ways_to_a_database_are_named(
         programs.installed()
 
 
-def test_a_file_of_another_user_is_named_with_its_owner(tmp_path: Path) -> None:
-    owner = account.belongs_to_another(tmp_path)
-    assert str(owner).startswith(f"{tmp_path} belongs to ")
+@pytest.mark.parametrize("closed", ["", "lock", "postgres"])
+async def test_what_keeps_us_out_is_named_with_its_owner_and_mode(
+    ordinary_dir: Path, controllers: Controllers, closed: str
+) -> None:
+    path = ordinary_dir / closed
+    if closed == "lock":
+        path.touch()
+    else:
+        path.mkdir(exist_ok=True)
+    path.chmod(0)
+    # As if a controller of another user were running, whose cluster is closed to us.
+    held = FolderLock(ordinary_dir, stays=True) if closed == "postgres" else None
+    command = await controllers(ordinary_dir, "passes", ordinary=True)
+    command.go()
+    said = await command.heard()
+    assert re.match(rf"refused: {path} \(of \w+, mode 0000\) keeps \w+ out: ", said)
+    assert await command.stop() == 0
+    if held is not None:
+        held.release()
+    path.chmod(0o700)
 
 
 def _wheel(site: Path) -> Programs:

@@ -11,7 +11,7 @@ from tests.embedded.conftest import Controllers, Query, Start
 from tests.world import until
 from umbra_compute import embedded
 from umbra_compute.config import ConfigurationError
-from umbra_compute.embedded import cluster
+from umbra_compute.embedded import cluster, server
 from umbra_compute.embedded.lock import FolderLock, holder
 
 MAKE = "CREATE TABLE kept AS SELECT 7 AS value"
@@ -26,8 +26,8 @@ async def test_what_was_committed_outlives_a_controller_that_was_killed(
     first.go()
     dsn = await first.heard()
     await query(dsn, MAKE)
-    server = _server(ordinary_dir)
-    assert (await asyncio.to_thread(server.stat)).st_uid != 0
+    running = _server(ordinary_dir)
+    assert (await asyncio.to_thread(running.stat)).st_uid != 0
     await first.kill()
 
     second = await controllers(ordinary_dir, ordinary=ordinary)
@@ -42,15 +42,15 @@ async def test_the_server_of_a_killed_controller_is_waited_for(
     controller = await controllers(data_dir)
     controller.go()
     await controller.heard()
-    server = int(_server(data_dir).name)
-    os.kill(server, signal.SIGSTOP)
+    pid = int(_server(data_dir).name)
+    os.kill(pid, signal.SIGSTOP)
     try:
         await controller.kill()
         monkeypatch.setattr(cluster, "PREDECESSOR_S", 0.0)
-        with pytest.raises(ConfigurationError, match=rf"\(process {server}\) still runs"):
+        with pytest.raises(ConfigurationError, match=rf"\(process {pid}\) still runs"):
             start()
     finally:
-        os.kill(server, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
     monkeypatch.undo()
     assert start().is_running
 
@@ -61,9 +61,9 @@ async def test_a_server_ends_with_its_controller(
     controller = await controllers(data_dir)
     controller.go()
     await query(await controller.heard(), MAKE)
-    server = _server(data_dir)
+    running = _server(data_dir)
     await controller.kill()
-    await until(lambda: _ended(server))
+    await until(lambda: _ended(running))
     assert holder(data_dir) is None
 
 
@@ -115,6 +115,17 @@ async def test_a_command_waits_for_a_controller_that_is_starting(
     assert await command.heard() == await controller.heard()
 
 
+def test_a_command_that_a_controller_overtook_uses_its_server(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([None, "postgresql://theirs"])  # not yet when it looked; then it was
+    monkeypatch.setattr(server, "find_running", lambda _: next(found))
+    theirs = FolderLock(data_dir, stays=True)
+    with embedded.database(data_dir) as dsn:
+        assert dsn == "postgresql://theirs"
+    theirs.release()
+
+
 async def test_commands_at_once_take_turns(
     data_dir: Path, controllers: Controllers, query: Query
 ) -> None:
@@ -160,9 +171,9 @@ def _server(data_dir: Path) -> Path:
     return Path("/proc") / first_line
 
 
-async def _ended(server: Path) -> bool:
+async def _ended(running: Path) -> bool:
     # One that nobody has waited for yet has no program any more.
-    return not await asyncio.to_thread((server / "exe").exists)
+    return not await asyncio.to_thread((running / "exe").exists)
 
 
 async def _held(data_dir: Path) -> bool:

@@ -68,6 +68,12 @@ async def test_a_server_that_was_killed_can_be_started_again(start: Start, query
     assert await query(start().dsn, "SELECT value FROM kept") == 7
 
 
+async def test_what_is_committed_is_on_the_disk(start: Start, query: Query) -> None:
+    server = start(settings=None)  # as a controller starts it
+    for name in ("fsync", "synchronous_commit", "full_page_writes"):
+        assert await query(server.dsn, f"SHOW {name}") == "on"
+
+
 async def test_an_operators_settings_are_kept(data_dir: Path, start: Start, query: Query) -> None:
     server = start()
     assert await query(server.dsn, "SHOW shared_buffers") == "128MB"

@@ -175,8 +175,9 @@ async def test_a_lost_lock_does_not_apply_a_file_twice(empty_dsn: str, conn: db.
         while not await watching.fetchval(blocked):
             pass
         await other.commit()
-        with pytest.raises(asyncpg.UniqueViolationError):
+        with pytest.raises(asyncpg.UniqueViolationError) as refused:
             await applying
+    assert refused.value.table_name == "schema_migrations"  # before any of the file was run
     await watching.close()
     assert await conn.fetchval("SELECT count(*) FROM one") == 1
 

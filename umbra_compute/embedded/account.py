@@ -76,11 +76,12 @@ def check_way(account: Account, data_dir: Path) -> None:
             )
 
 
-def belongs_to_another(path: Path) -> ConfigurationError:
-    """Return the sentence for a file or folder that this user may not use."""
-    owner = _name(path.stat().st_uid)
+def kept_out(path: Path) -> ConfigurationError:
+    """Return the sentence for a file or folder that we may not use as we need to."""
+    found = path.stat()
     return ConfigurationError(
-        f"{path} belongs to {owner}: run this as {owner}, or choose another data_dir."
+        f"{path} (of {_name(found.st_uid)}, mode {stat.S_IMODE(found.st_mode):04o}) keeps "
+        f"{_name(os.geteuid())} out: run this as its owner, or choose another data_dir."
     )
 
 

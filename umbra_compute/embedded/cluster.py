@@ -60,7 +60,7 @@ def status(cluster: Path) -> Status | None:
     except FileNotFoundError:
         return None
     except PermissionError:
-        raise account.belongs_to_another(cluster) from None
+        raise account.kept_out(cluster) from None
     try:
         pid, folder, told = lines[0], lines[4], lines[7]
     except IndexError:

@@ -49,7 +49,7 @@ class FolderLock:
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except PermissionError:
-            raise account.belongs_to_another(path) from None
+            raise account.kept_out(path) from None
         began = time.monotonic()
         while not _locked(self._fd, fcntl.LOCK_EX):
             found = _written(self._fd)

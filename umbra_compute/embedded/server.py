@@ -142,7 +142,7 @@ def _make(data_dir: Path) -> None:
         if not data_dir.is_dir():
             raise ConfigurationError(f"{data_dir} is no folder: choose another data_dir.") from None
         if not os.access(data_dir, os.W_OK | os.X_OK):
-            raise account.belongs_to_another(data_dir) from None
+            raise account.kept_out(data_dir) from None
     except OSError as exc:
         raise ConfigurationError(
             f"The data folder {data_dir} cannot be made: {exc.strerror}; choose another data_dir."

@@ -27,12 +27,26 @@ class Sink(Protocol):
     def add(self, chunk: bytes) -> None: ...
 
 
+class _Exits(asyncio.subprocess.SubprocessStreamProtocol):
+    """Tells of the exit itself. Process.wait() waits for the pipes too, which a grandchild that
+    left its session may hold open for ever."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=_CHUNK, loop=loop)
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        super().process_exited()
+
+
 @attrs.define
 class Run:
     """A running program. `ended` gives its exit status when it is gone and read to the end."""
 
     mark: str
     _process: asyncio.subprocess.Process
+    _exited: asyncio.Event
 
     async def ended(self, payload: bytes, stdout: Sink, stderr: Sink) -> int:
         """Feed the program, read it to its end, end what it left behind; return its status.
@@ -48,13 +62,15 @@ class Run:
                 group.create_task(_read(process.stdout, stdout)),
                 group.create_task(_read(process.stderr, stderr)),
             ]
-            status = await process.wait()
+            await self._exited.wait()
             # A child of it may hold the pipes open for ever: the job is over with the program.
             await tree.end(self.mark, END_S)
             await asyncio.wait(reading, timeout=END_S)
             for task in reading:
                 task.cancel()
-        return status
+        if process.returncode is None:
+            raise AssertionError("a process that exited has a status")
+        return process.returncode
 
     async def stop(self, grace_s: float) -> None:
         """End the whole tree: TERM, then KILL after `grace_s`. 0: KILL at once."""
@@ -63,7 +79,7 @@ class Run:
             self._signal_group(signal.SIGTERM)
             with suppress(TimeoutError):
                 async with asyncio.timeout(grace_s):
-                    await self._process.wait()
+                    await self._exited.wait()
         self.kill()
         await tree.end(self.mark, END_S)
 
@@ -85,8 +101,10 @@ async def start(argv: Sequence[str], environment: Mapping[str, str], cwd: Path |
     """
     mark = f"{tree.JOB_MARK}={uuid.uuid4().hex}"
     name, _, value = mark.partition("=")
+    loop = asyncio.get_running_loop()
     try:
-        process = await asyncio.create_subprocess_exec(
+        transport, exits = await loop.subprocess_exec(
+            lambda: _Exits(loop),
             *argv,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -98,7 +116,7 @@ async def start(argv: Sequence[str], environment: Mapping[str, str], cwd: Path |
         )
     except (OSError, ValueError) as exc:
         raise CannotStart(f"{argv[0]} cannot be started: {exc}") from None
-    return Run(mark, process)
+    return Run(mark, asyncio.subprocess.Process(transport, exits, loop), exits.exited)
 
 
 def _die_with(parent: int) -> Callable[[], None] | None:

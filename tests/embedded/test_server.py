@@ -103,14 +103,14 @@ async def test_a_path_too_long_for_a_socket_gets_a_short_private_folder(
 
 @pytest.mark.parametrize("what", ["a link", "another user's"])
 def test_a_short_folder_that_is_not_ours_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(data_dir))
     us = account.Account(os.geteuid(), os.getegid(), drops=False)
-    far = tmp_path / ("far-" * 40)
+    far = data_dir / ("far-" * 40)
     place = sockets.folder(us, far)
     place.rmdir()
-    target = tmp_path / "target"
+    target = data_dir / "target"
     target.mkdir(mode=0o755)
     if what == "a link":
         place.symlink_to(target)
@@ -121,6 +121,14 @@ def test_a_short_folder_that_is_not_ours_is_not_used(
     with pytest.raises(ConfigurationError, match="belongs to somebody else"):
         sockets.folder(us, far)
     assert _mode(target) == 0o755
+
+
+def test_a_path_that_leaves_no_room_for_a_socket_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", f"/{'far-' * 30}")
+    with pytest.raises(ConfigurationError, match="choose a shorter data_dir"):
+        sockets.folder(account.choose(tmp_path), tmp_path / ("far-" * 30))
 
 
 def test_a_cluster_of_another_major_version_is_left_as_it_is(data_dir: Path, start: Start) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.embedded.conftest import Controllers, Query, Start
 from tests.world import until
 from umbra_compute import embedded
 from umbra_compute.config import ConfigurationError
-from umbra_compute.embedded import cluster, server
+from umbra_compute.embedded import cluster, lock, server
 from umbra_compute.embedded.lock import FolderLock, holder
 
 MAKE = "CREATE TABLE kept AS SELECT 7 AS value"
@@ -154,14 +155,31 @@ async def test_a_controller_waits_for_a_command_to_be_done(
     assert await query(await hearing, READ) == 7
 
 
+def test_a_holder_that_has_not_written_its_name_yet_is_not_held_against_who_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passing = FolderLock(tmp_path, stays=False)
+    script = iter([lambda: os.truncate(tmp_path / "lock", 0), lambda: None, passing.release])
+    clock = [0.0]
+
+    def sleep(_: float) -> None:
+        clock[0] += lock.LOOKING_S * 0.9
+        next(script)()
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+    FolderLock(tmp_path, stays=True).release()
+    assert next(script, None) is None
+
+
 def test_looking_who_has_a_folder_keeps_nobody_out(tmp_path: Path) -> None:
     with (tmp_path / "lock").open("w"):
         assert holder(tmp_path) is None
-    lock = FolderLock(tmp_path, stays=True)
+    held = FolderLock(tmp_path, stays=True)
     found = holder(tmp_path)
     assert found is not None
     assert found.stays
-    lock.release()
+    held.release()
     assert holder(tmp_path) is None
 
 

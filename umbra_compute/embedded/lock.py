@@ -50,10 +50,12 @@ class FolderLock:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except PermissionError:
             raise account.kept_out(path) from None
-        began = time.monotonic()
+        seen, since_s = None, time.monotonic()
         while not _locked(self._fd, fcntl.LOCK_EX):
             found = _written(self._fd)
-            if time.monotonic() - began > (LOOKING_S if found.stays else PASSING_S):
+            if found != seen:  # one after the other has it, or has not written its name yet
+                seen, since_s = found, time.monotonic()
+            if time.monotonic() - since_s > (LOOKING_S if found.stays else PASSING_S):
                 os.close(self._fd)
                 raise FolderInUse(data_dir, found.name)
             time.sleep(_POLL_S)

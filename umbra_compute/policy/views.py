@@ -71,8 +71,8 @@ def _device(row: dict[str, Any]) -> Device:
         vram_free_mb=row["vram_free_mb"],
         ram_total_mb=row["ram_total_mb"],
         ram_free_mb=row["ram_free_mb"],
-        compute_units=row["compute_units"],
-        throughput_factor=row["throughput_factor"],
+        compute_units=None if row["compute_units"] is None else float(row["compute_units"]),
+        throughput_factor=float(row["throughput_factor"]),  # JSON says 1 for 1.0
         supports_accelerators=tuple(row["supports_accelerators"]),
         healthy=row["healthy"],
         health_reason=row["health_reason"],

@@ -1,0 +1,1 @@
+"""What the product does on this machine, beside what PostgreSQL itself allows here."""

@@ -19,7 +19,7 @@ from umbra_compute.wake import Wake, relaying
 
 __all__ = ["work"]
 
-ID = str(uuid4())
+ID = "01a23206-794a-76b9-9e8a-03c4494abaa0"
 
 
 async def test_a_claim_hands_over_job_lease_and_placement(work: Work) -> None:

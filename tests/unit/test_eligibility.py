@@ -12,13 +12,13 @@ from umbra_compute.model.jobs import Requires
 from umbra_compute.model.nodes import Device, LeaseUse, Model, NodeStatus, Resident
 from umbra_compute.model.placement import ClassRow, Need, NodeView, Scope, Verdict
 from umbra_compute.policy.eligibility import verdicts
-from umbra_compute.policy.memory import room_on
+from umbra_compute.policy.memory import Ledger, room_on
 from umbra_compute.policy.needs import need_of
 from umbra_compute.policy.placement import place
 
 
 def against(asked: Need, view: NodeView, device: Device) -> tuple[Verdict, ...]:
-    return verdicts(asked, view, device, room_on(view, device, asked.models))
+    return verdicts(asked, view, device, room_on(view, Ledger.of(view), device, asked.models))
 
 
 def test_every_reason_is_told_not_the_first_p07() -> None:
@@ -136,15 +136,17 @@ def test_what_the_report_shows_already_is_not_subtracted_again_p02() -> None:
     held = (reservation(1, vram_mb=10000), reservation(2, vram_mb=10000))
     card = attrs.evolve(CARD, vram_total_mb=24000, vram_free_mb=24000)
     between = node(card, reservations=held)
-    assert room_on(between, card, ()).vram_mb == 4000
+    assert room_on(between, Ledger.of(between), card, ()).vram_mb == 4000
     shown = attrs.evolve(card, vram_free_mb=4000)
     uses = tuple(LeaseUse(lease_id=UUID(int=n), vram_used_mb=10000) for n in (1, 2))
-    assert room_on(node(shown, reservations=held, uses=uses), shown, ()).vram_mb == 4000
+    after = node(shown, reservations=held, uses=uses)
+    assert room_on(after, Ledger.of(after), shown, ()).vram_mb == 4000
 
 
 def test_ram_is_shared_by_all_devices_of_a_node() -> None:
     held = (reservation(1, device="other", ram_mb=30000),)
-    assert room_on(node(CPU, reservations=held), CPU, ()).ram_mb == 2000
+    view = node(CPU, reservations=held)
+    assert room_on(view, Ledger.of(view), CPU, ()).ram_mb == 2000
 
 
 memory = st.none() | st.integers(min_value=0, max_value=50_000)

@@ -1,5 +1,6 @@
 """What happens around every request: its id, one line in the log, and the wait for the schema."""
 
+import asyncio
 import re
 import time
 from typing import Final
@@ -61,9 +62,20 @@ async def put_request_id(request: web.Request, answer: web.StreamResponse) -> No
         answer.headers[_HEADER] = request_id
 
 
+STARTING_S: Final = 2.0
+"""A schema that is there already is found current in a few milliseconds."""
+
+
 @web.middleware
 async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Let nobody at tables that are not there yet. Raises DatabaseUnavailable until they are."""
+    """Let nobody at tables that are not there yet. Raises DatabaseUnavailable until they are.
+
+    Who calls right after the start waits a moment: the address is known before the tables are.
+    """
     if request.path.startswith("/v1/") and not request.app[MIGRATED].is_set():
-        raise DatabaseUnavailable
+        try:
+            async with asyncio.timeout(STARTING_S):
+                await request.app[MIGRATED].wait()
+        except TimeoutError:
+            raise DatabaseUnavailable from None
     return await handler(request)

@@ -65,7 +65,13 @@ async def _claim_once(
         # 2. decide on what waits, 3. take it
         grants = await _decide(conn, catalogue, node, ask, locked.registry_version)
         claimed = await _take(conn, node, ask, grants)
-    for one in claimed:
+    _log(caller, claimed)
+    return Answer(claimed=tuple(claimed), node=node), len(claimed) < len(grants)
+
+
+def _log(caller: NodeIdentity, claimed: Sequence[Claimed]) -> None:
+    if len(claimed) == 1:
+        [one] = claimed
         log.info(
             "job.claimed",
             job_id=one.job.id,
@@ -73,7 +79,9 @@ async def _claim_once(
             node_id=caller.node_id,
             attempt=one.job.attempt,
         )
-    return Answer(claimed=tuple(claimed), node=node), len(claimed) < len(grants)
+    elif claimed:
+        ids = [str(one.job.id) for one in claimed]
+        log.info("jobs.claimed", jobs=len(ids), node_id=caller.node_id, job_ids=ids)
 
 
 async def _decide(

@@ -55,15 +55,22 @@ async def complete(
         replays = await _replays(conn, others, replay.COMPLETE)
         lost = [held for held in others if (held.job_id, held.lease_id) not in replays]
         refusals = await _refusals(conn, lost)
-    for row in rows.values():
-        log.info(
-            "job.completed", job_id=row["id"], lease_id=row["lease_id"], attempt=row["attempt"]
-        )
+    _log_completed(list(rows.values()))
     wake.finished(row["id"] for row in rows.values())
     verdicts: dict[tuple[UUID, UUID], Ended | UmbraError] = {**replays, **refusals}
     for key, row in rows.items():
         verdicts[key] = Ended(job_id=row["id"], status=JobStatus.COMPLETE, attempt=row["attempt"])
     return [verdicts[c.held.job_id, c.held.lease_id] for c in completions]
+
+
+def _log_completed(rows: Sequence[asyncpg.Record]) -> None:
+    if len(rows) == 1:
+        [row] = rows
+        log.info(
+            "job.completed", job_id=row["id"], lease_id=row["lease_id"], attempt=row["attempt"]
+        )
+    elif rows:
+        log.info("jobs.completed", jobs=len(rows), job_ids=[str(row["id"]) for row in rows])
 
 
 @repeated

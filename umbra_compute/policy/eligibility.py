@@ -97,10 +97,9 @@ def _node_state(need: Need, node: NodeView, device: Device, room: Room) -> Verdi
 
 
 def _slots(need: Need, node: NodeView, device: Device, room: Room) -> Verdict | None:
-    running = len(node.reservations)
-    if running < node.max_jobs:
+    if room.free_slots > 0:
         return None
-    return Verdict(code="slots", scope=Scope.CAPACITY, need=1, have=max(0, node.max_jobs - running))
+    return Verdict(code="slots", scope=Scope.CAPACITY, need=1, have=max(0, room.free_slots))
 
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -3,12 +3,8 @@
 score = throughput_factor x (1 resident | 0.7 must load) x 1.5 if affine x 0.5 on the slow path
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
-from uuid import UUID
-
-import attrs
 
 from umbra_compute.model.nodes import Device
 from umbra_compute.model.placement import (
@@ -16,18 +12,15 @@ from umbra_compute.model.placement import (
     Head,
     Need,
     NodeView,
-    Reservation,
     Scope,
     Score,
 )
 from umbra_compute.policy import eligibility
-from umbra_compute.policy.memory import is_resident, room_on
+from umbra_compute.policy.memory import Ledger, Room, is_resident, room_on
 
 MUST_LOAD: Final = 0.7
 AFFINE: Final = 1.5
 SLOW_PATH: Final = 0.5  # a model held in RAM runs; a real device of half the speed does as well
-
-_PENDING: Final = UUID(int=0)  # no report can show a lease that does not exist yet
 
 
 def choose(
@@ -39,48 +32,51 @@ def choose(
     slot and its memory before the next is judged, so that jobs which fit one by one and not
     together are not handed out together (N01).
     """
+    ledger = Ledger.of(node)
     granted: list[Grant] = []
     full: set[int] = set()  # what did not fit does not fit behind another job either
+    weightless: dict[int, Grant] = {}  # what takes no memory stands as long as there is a place
     for head in heads:
-        if len(granted) == limit:
+        if len(granted) == limit or ledger.jobs >= node.max_jobs:
             break
         if head.class_id in full:
             continue
-        grant = place(node, head.class_id, needs[head.class_id])
+        grant = weightless.get(head.class_id)
+        if grant is None:
+            grant = place(node, head.class_id, needs[head.class_id], ledger)
         if grant is None:
             full.add(head.class_id)
             continue
+        if grant.vram_mb == 0 and grant.ram_mb == 0:
+            weightless[head.class_id] = grant
         granted.append(grant)
-        node = _with(node, grant)
+        ledger.add(grant.device.label, vram_mb=grant.vram_mb, ram_mb=grant.ram_mb)
     return tuple(granted)
 
 
-def place(node: NodeView, class_id: int, need: Need) -> Grant | None:
+def place(node: NodeView, class_id: int, need: Need, ledger: Ledger | None = None) -> Grant | None:
     """Return the best device of the node for one job of a class, None if none is eligible.
 
+    `ledger` is what is promised so far; None: what the node's live leases were promised.
     Ties are broken by the device's label, so that equal values give equal answers.
     """
-    grants = [g for device in node.devices if (g := _on(node, device, class_id, need)) is not None]
+    promised = Ledger.of(node) if ledger is None else ledger
+    rooms = [(device, room_on(node, promised, device, need.models)) for device in node.devices]
+    grants = [g for one in rooms if (g := _on(node, *one, class_id, need)) is not None]
     return min(grants, key=lambda g: (-g.score.value, g.device.label), default=None)
 
 
 def might_run(node: NodeView, need: Need) -> bool:
     """Tell whether any device could run it but for what is full or unwell just now."""
+    ledger = Ledger.of(node)
+    rooms = [(device, room_on(node, ledger, device, need.models)) for device in node.devices]
     return any(
-        not any(
-            v.scope is Scope.STATIC
-            for v in eligibility.verdicts(need, node, device, room_on(node, device, need.models))
-        )
-        for device in node.devices
+        all(v.scope is not Scope.STATIC for v in eligibility.verdicts(need, node, *one))
+        for one in rooms
     )
 
 
-def count_by_class(grants: Sequence[Grant]) -> Counter[int]:
-    return Counter(grant.class_id for grant in grants)
-
-
-def _on(node: NodeView, device: Device, class_id: int, need: Need) -> Grant | None:
-    room = room_on(node, device, need.models)
+def _on(node: NodeView, device: Device, room: Room, class_id: int, need: Need) -> Grant | None:
     if eligibility.verdicts(need, node, device, room):
         return None
     by_vram = eligibility.carried_by_vram(need, room)
@@ -120,13 +116,3 @@ def _is_affine(need: Need, node: NodeView) -> bool:
 def _reason(device: Device, *, slow: bool, affine: bool) -> str:
     how = "local_affinity" if affine else "placed"
     return f"{how}:{'slow_path:ram_not_vram' if slow else device.kind}"
-
-
-def _with(node: NodeView, grant: Grant) -> NodeView:
-    promised = Reservation(
-        lease_id=_PENDING,
-        device_label=grant.device.label,
-        vram_mb=grant.vram_mb,
-        ram_mb=grant.ram_mb,
-    )
-    return attrs.evolve(node, reservations=(*node.reservations, promised))

@@ -1,0 +1,1 @@
+INSERT INTO least (payload) VALUES ('{"n": 12345, "pad": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}');

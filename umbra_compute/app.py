@@ -17,7 +17,17 @@ from umbra_compute import embedded, migrate, sweeps
 from umbra_compute.coalesce import Coalescer
 from umbra_compute.config import ConfigurationError, Listen, Settings
 from umbra_compute.db import AWAY, Pool, open_pool
-from umbra_compute.http import context, health, heartbeat, keys, models, node, nodes, submitter
+from umbra_compute.http import (
+    console,
+    context,
+    health,
+    heartbeat,
+    keys,
+    models,
+    node,
+    nodes,
+    submitter,
+)
 from umbra_compute.http.authenticator import Authenticator
 from umbra_compute.http.errors import problems
 from umbra_compute.http.middleware import gate, put_request_id, served
@@ -29,6 +39,7 @@ from umbra_compute.wake import Wake, relaying
 log = structlog.get_logger(__name__)
 
 ROUTES: Final = (
+    console.routes,
     health.routes,
     heartbeat.routes,
     keys.routes,

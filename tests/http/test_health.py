@@ -6,6 +6,7 @@ import pytest
 from aiohttp import web
 
 from tests.http.conftest import Caller, Client
+from umbra_compute.config import ConfigurationError
 from umbra_compute.db import Pool
 from umbra_compute.http import context, health
 
@@ -35,10 +36,15 @@ async def _hanging(pool: Pool) -> Sequence[str]:
     return [str(await pool.fetchval("SELECT pg_sleep(8)"))]
 
 
+async def _foreign(_: Pool) -> Sequence[str]:
+    raise ConfigurationError("Migration 0001 is not the one that this database was made with.")
+
+
 @pytest.mark.parametrize(
     ("pending", "code"),
     [
         (_migrations_to_go, "schema_not_current"),
+        (_foreign, "schema_not_current"),
         (_closed, "database_unavailable"),
         (_hanging, "database_unavailable"),
     ],

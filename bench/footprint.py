@@ -37,7 +37,7 @@ def agent(site: Site, folder: Path) -> Figure:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("UMBRA_")}
     process = subprocess.Popen(
         [sys.executable, "-m", "umbra_agent", "run", "--config", config],
-        stderr=subprocess.DEVNULL, env={**environment, "UMBRA_NODE_KEY": site.node_key},
+        stderr=subprocess.DEVNULL, env={**environment, "UMBRA_NODE_KEY": site.node_keys[0]},
     )  # fmt: skip
     time.sleep(5)
     used_mb = rss_mb(process.pid)

@@ -31,11 +31,12 @@ class Site:
     url: str
     pid: int
     api_key: str
-    node_key: str
+    node_keys: list[str]
     session: aiohttp.ClientSession
 
-    async def post(self, path: str, body: Any, *, node: bool = False) -> Any:
-        key = self.node_key if node else self.api_key
+    async def post(self, path: str, body: Any, *, node: int | None = None) -> Any:
+        """Call as the submitter, or as the n-th node."""
+        key = self.api_key if node is None else self.node_keys[node]
         headers = {"Authorization": f"Bearer {key}"}
         async with self.session.post(self.url + path, json=body, headers=headers) as answer:
             assert answer.status < 300, await answer.text()
@@ -84,25 +85,28 @@ async def site(server: str) -> AsyncIterator[Site]:
         assert found is not None
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector) as session:
-            running = Site(found[1], process.pid, api_key[0], "", session)
-            node = await running.post("/v1/nodes", {"name": "n"})
-            key = await running.post(f"/v1/nodes/{node['id']}/credentials", {})
-            running.node_key = key["node_key"]
-            await running.post(
-                "/v1/node/heartbeat",
-                {
-                    "agent_version": "bench", "agent_instance_id": node["id"], "sequence": 1,
-                    "heartbeat_interval_s": 3600, "max_jobs": 10_000,
-                    "devices": [{"label": "cpu", "kind": "cpu"}],
-                },
-                node=True,
-            )  # fmt: skip
+            running = Site(found[1], process.pid, api_key[0], [], session)
+            for n in range(CALLERS):
+                await _enrol(running, n)
             yield running
     finally:
         process.terminate()
         process.wait(20)
         if process.stdout is not None:
             process.stdout.close()
+
+
+async def _enrol(running: Site, n: int) -> None:
+    """Add a node with room for everything, and let it speak once."""
+    node = await running.post("/v1/nodes", {"name": f"n{n}"})
+    key = await running.post(f"/v1/nodes/{node['id']}/credentials", {})
+    running.node_keys.append(key["node_key"])
+    report = {
+        "agent_version": "bench", "agent_instance_id": node["id"], "sequence": 1,
+        "heartbeat_interval_s": 3600, "max_jobs": 10_000,
+        "devices": [{"label": "cpu", "kind": "cpu"}],
+    }  # fmt: skip
+    await running.post("/v1/node/heartbeat", report, node=n)
 
 
 async def measure(server: str, limits: dict[str, float]) -> list[Figure]:
@@ -142,37 +146,37 @@ async def _submit(running: Site, size: int, total: int, limits: dict[str, float]
 async def _drain(running: Site, limit: int, total: int, limits: dict[str, float]) -> Figure:
     done = 0
 
-    async def work(_: int) -> None:
+    async def work(n: int) -> None:
         nonlocal done
         while done < total:
-            told = await running.post("/v1/node/claim", {"limit": limit}, node=True)
+            told = await running.post("/v1/node/claim", {"limit": limit}, node=n)
             jobs = [(j["job"]["id"], j["lease"]["lease_id"]) for j in told["jobs"]]
             if not jobs:
                 return
             if limit == 1:
                 [(job_id, lease_id)] = jobs
                 body = {"lease_id": lease_id, "result": {"ok": 1}}
-                await running.post(f"/v1/node/jobs/{job_id}/complete", body, node=True)
+                await running.post(f"/v1/node/jobs/{job_id}/complete", body, node=n)
             else:
                 items = [{"job_id": j, "lease_id": lease, "result": 1} for j, lease in jobs]
-                await running.post("/v1/node/complete", {"jobs": items}, node=True)
+                await running.post("/v1/node/complete", {"jobs": items}, node=n)
             done += len(jobs)
 
     clients = CALLERS if limit == 1 else 4
     took_s = await rig.seconds(lambda: rig.gather(clients, work))
     raw = "claim + complete 32" if limit == 1 else "claim + complete of 100, 4"
-    what = f"HTTP: claim + complete, {limit} at a time, {clients} clients of one node"
+    what = f"HTTP: claim + complete, {limit} at a time, {clients} nodes"
     return Figure(what, done / took_s, "jobs/s", limits[raw], raw)
 
 
 async def _starts(running: Site) -> list[Figure]:
     """Submit into a waiting claim; the time until the claim's answer is here."""
-    while (await running.post("/v1/node/claim", {"limit": 100}, node=True))["jobs"]:
+    while (await running.post("/v1/node/claim", {"limit": 100}, node=0))["jobs"]:
         pass  # what the drains left
     taken = []
     for _ in range(STARTS):
         async with asyncio.TaskGroup() as group:
-            claim = group.create_task(running.post("/v1/node/claim", {"wait_s": 30}, node=True))
+            claim = group.create_task(running.post("/v1/node/claim", {"wait_s": 30}, node=0))
             await asyncio.sleep(0.01)  # it waits by then; one that does not yet is quicker still
             began = time.perf_counter()
             group.create_task(running.post("/v1/jobs", {"kind": "work"}))
@@ -180,7 +184,7 @@ async def _starts(running: Site) -> list[Figure]:
             taken.append(time.perf_counter() - began)
         [claimed] = told["jobs"]
         body = {"lease_id": claimed["lease"]["lease_id"]}
-        await running.post(f"/v1/node/jobs/{claimed['job']['id']}/complete", body, node=True)
+        await running.post(f"/v1/node/jobs/{claimed['job']['id']}/complete", body, node=0)
     ranked = statistics.quantiles(taken, n=100)
     return [
         Figure("HTTP: submit to start, median", ranked[49] * 1000, "ms"),

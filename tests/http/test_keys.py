@@ -1,13 +1,16 @@
 """Routes for keys: made once, shown once, listed without secrets, ended for good."""
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from tests.http.conftest import Caller, Client, Keys
 from umbra_compute.db import Pool
 from umbra_compute.model.caller import ApiScope, NodeScope
+
+NOBODY = UUID("01a23206-794a-76b9-9e8a-03c4494abaa0")
+"""An id that nothing has; a fixed one, so that every worker collects the same tests."""
 
 
 async def call(
@@ -164,10 +167,10 @@ async def test_a_retired_node_gets_no_key(
     [
         ("POST", "/v1/keys", "keys:write"),
         ("GET", "/v1/keys", "keys:write"),
-        ("DELETE", f"/v1/keys/{uuid4()}", "keys:write"),
-        ("POST", f"/v1/nodes/{uuid4()}/credentials", "nodes:write"),
-        ("GET", f"/v1/nodes/{uuid4()}/credentials", "nodes:write"),
-        ("DELETE", f"/v1/nodes/{uuid4()}/credentials/{uuid4()}", "nodes:write"),
+        ("DELETE", f"/v1/keys/{NOBODY}", "keys:write"),
+        ("POST", f"/v1/nodes/{NOBODY}/credentials", "nodes:write"),
+        ("GET", f"/v1/nodes/{NOBODY}/credentials", "nodes:write"),
+        ("DELETE", f"/v1/nodes/{NOBODY}/credentials/{NOBODY}", "nodes:write"),
     ],
 )
 async def test_each_route_asks_for_its_scope(

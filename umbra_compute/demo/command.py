@@ -1,40 +1,30 @@
 """The demo's story: start, submit, watch, kill, recover, show."""
 
 import signal
-import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from types import FrameType
-from typing import Any, Final
+from typing import Final
 
-import attrs
 import click
 
 from umbra_compute.cli.exits import Failed
 from umbra_compute.client import Client
-from umbra_compute.demo import fleet
-from umbra_compute.demo.book import documents
+from umbra_compute.demo import fleet, report
+from umbra_compute.demo.book import Document, documents, payloads
 from umbra_compute.demo.fleet import Fleet, Machine
-from umbra_compute.demo.view import View
+from umbra_compute.demo.interrupts import Interrupts
+from umbra_compute.demo.report import Done, Kill
+from umbra_compute.demo.view import Picture, View
 
 MACHINES: Final = (("mini", 1), ("desk", 2), ("rack", 4))  # name, jobs at a time
 VICTIM: Final = "desk"
 LEASE_S: Final = 5
-LOOK_S: Final = 0.25
+BACKOFF_S: Final = 5  # of the controller, after the first attempt: SPEC §6
+LOOK_S: Final = 0.5
 KILL_AT: Final = 1 / 3  # of the work
 LONGEST_S: Final = 300.0
-
-Job = Mapping[str, Any]
-
-
-@attrs.frozen
-class Kill:
-    """What was killed, when, and what it held at that moment."""
-
-    machine: Machine
-    at: datetime
-    held: tuple[str, ...]
 
 
 @click.command()
@@ -45,122 +35,105 @@ def demo() -> None:
     reference analysed section by section, kills one agent with SIGKILL while it works, and shows
     that nothing was lost. Takes under a minute and removes all that it made.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
     began = time.monotonic()
-    click.echo("Starting a controller and its database …")
-    with fleet.running() as running:
-        for name, max_jobs in MACHINES:
-            running.add(name, max_jobs=max_jobs, lease_seconds=LEASE_S)
-        click.echo(f"Three agents: {', '.join(f'{n} ({m} at a time)' for n, m in MACHINES)}.")
-        jobs, kill = _work(running)
-        _show(running.client, jobs, kill)
-    click.echo(f"All of it, start to clean-up: {time.monotonic() - began:.0f} s.")
+    book = documents()
+    with Interrupts() as interrupts, fleet.running(interrupts) as running:
+        click.echo("Starting a controller with a database of its own …")
+        site = running.serve()
+        with site.client as client:
+            for name, max_jobs in MACHINES:
+                running.add(site, name, max_jobs=max_jobs, lease_seconds=LEASE_S)
+            click.echo(f"Three agents: {', '.join(f'{n} ({m} at a time)' for n, m in MACHINES)}.")
+            _submit(client, book)
+            kill = _watch(running, client, len(book))
+            done = [Done(job, list(client.events(job["id"]))) for job in client.jobs()]
+        report.check(book, done)
+        _show(running.machines, done, kill)
+    click.echo(f"\nAll of it, from start to clean-up, took {time.monotonic() - began:.0f} s.")
 
 
-def _work(running: Fleet) -> tuple[list[Job], Kill]:
-    """Submit everything, kill one agent at a third of it, and wait for the end."""
-    client = running.client
-    sections = documents()
-    client.submit_batch(
-        [
-            {
-                "kind": "section.analyse",
-                "payload": attrs.asdict(section),
-                "project_id": section.topic,
-                "idempotency_key": f"{section.topic}/{section.part}",
-            }
-            for section in sections
-        ]
-    )
-    total = len(sections)
-    click.echo(f"Submitted {total} sections of the Python language reference.")
+def _submit(client: Client, book: Sequence[Document]) -> None:
+    jobs = [
+        {
+            "kind": "section.analyse",
+            "payload": payload,
+            "project_id": document.topic,
+            "idempotency_key": document.key,
+        }
+        for document, payload in zip(book, payloads(book), strict=True)
+    ]
+    client.submit_batch(jobs)
+    click.echo(f"Submitted {len(book)} sections of the Python language reference.\n")
+
+
+def _watch(running: Fleet, client: Client, total: int) -> Kill:
+    """Show the queue until all is done; kill one agent on the way.
+
+    Raises Failed if another process ends, or if it takes too long.
+    """
+    victim = next(machine for machine in running.machines if machine.name == VICTIM)
     kill: Kill | None = None
     ends_at = time.monotonic() + LONGEST_S
-    with View(total) as view:
+    with View() as view:
         while True:
-            queue = client.queue()
-            done = total - queue["queued"] - queue["scheduled"] - queue["running"]
-            view.show(done, queue, list(client.nodes()))
-            if kill is None and done >= total * KILL_AT:
-                kill = _kill(running)
-                if kill is not None:
-                    view.say(
-                        f"Killed {kill.machine.name} with SIGKILL; it held {len(kill.held)} jobs."
-                    )
-            if done == total and kill is not None:
-                return list(client.jobs()), kill
+            picture = _picture(client, total)
+            view.show(picture)
+            running.check(but=None if kill is None else victim)
+            if kill is None and picture.done >= total * KILL_AT:
+                kill = _kill(client, victim, view)
+            if picture.done == total:
+                break
             if time.monotonic() > ends_at:
-                raise Failed(f"Only {done} of {total} sections were done after {LONGEST_S:g} s.")
+                raise Failed(f"Only {picture.done} of {total} were done after {LONGEST_S:g} s.")
             time.sleep(LOOK_S)
+    if kill is None:
+        raise Failed(f"{VICTIM} never held a job when it was to be killed: run it again.")
+    return kill
 
 
-def _kill(running: Fleet) -> Kill | None:
-    """Kill the victim while it holds work; None if it held none just then.
+def _picture(client: Client, total: int) -> Picture:
+    queue = client.queue()
+    placements = [job["placement"] for job in client.jobs(status="complete")]
+    done_by = Counter(placed["node_id"] for placed in placements if placed is not None)
+    left = queue["queued"] + queue["scheduled"] + queue["blocked"] + queue["running"]
+    return Picture(total - left, total, queue, list(client.nodes()), done_by)
 
-    Stopped first: a stopped agent cannot hand in what it holds between the look and the kill.
+
+def _kill(client: Client, victim: Machine, view: View) -> Kill | None:
+    """Kill the agent while it holds work; None if it holds none just now.
+
+    It is stopped first: then it cannot hand in what it holds between the look and the kill. Two
+    looks, for what it has sent already may arrive after the first.
     """
-    machine = next(m for m in running.machines if m.name == VICTIM)
-    machine.agent.send_signal(signal.SIGSTOP)
-    held = [
-        job["id"]
-        for job in running.client.jobs(status="running", node_id=machine.node_id)
-        if job["lease_owner"] == machine.node_id
-    ]
+    victim.agent.send_signal(signal.SIGSTOP)
+    held = _held(client, victim) & _held(client, victim)
     if not held:
-        machine.agent.send_signal(signal.SIGCONT)
+        victim.agent.send_signal(signal.SIGCONT)
         return None
-    machine.agent.kill()
-    return Kill(machine, datetime.now(UTC), tuple(held))
+    victim.agent.kill()
+    killed_at = datetime.now(UTC)
+    view.say(f"{victim.name} is killed with SIGKILL. It holds {report.jobs(len(held))}.")
+    return Kill(victim.node_id, killed_at)
 
 
-def _show(client: Client, jobs: Sequence[Job], kill: Kill) -> None:
-    incomplete = [job for job in jobs if job["status"] != "complete"]
-    if incomplete:
-        raise Failed(f"{len(incomplete)} sections are not complete: this is a bug.")
-    once = {(job["result"]["topic"], job["result"]["part"]) for job in jobs}
-    if len(once) != len(jobs) or len(jobs) != len(documents()):
-        raise Failed("Some section is missing or there twice: this is a bug.")
-    click.echo(f"\nAll {len(jobs)} sections are analysed, each once.")
-    _show_book(jobs)
-    _show_recovery(client, jobs, kill)
+def _held(client: Client, machine: Machine) -> set[str]:
+    return {job["id"] for job in client.jobs(status="running", node_id=machine.node_id)}
 
 
-def _show_book(jobs: Sequence[Job]) -> None:
-    topics: dict[str, list[dict[str, Any]]] = {}
-    for job in jobs:
-        topics.setdefault(job["result"]["topic"], []).append(job["result"])
-    eases = {
-        topic: statistics.mean(one["reading_ease"] for one in parts if one["words"])
-        for topic, parts in topics.items()
-        if any(one["words"] for one in parts)
-    }
-    ordered = sorted(eases, key=lambda topic: eases[topic])
-    words = sum(job["result"]["words"] for job in jobs)
-    click.echo(f"{len(topics)} topics, {words} words. Hardest and easiest to read:\n")
-    click.echo(f"  {'TOPIC':<24}{'EASE':>6}{'WORDS':>8}  MOST TELLING TERMS")
-    for topic in (*ordered[:3], *ordered[-3:]):
-        parts = topics[topic]
-        terms = ", ".join(parts[0]["terms"][:4])
-        count = sum(one["words"] for one in parts)
-        click.echo(f"  {topic:<24}{eases[topic]:>6.0f}{count:>8}  {terms}")
-
-
-def _show_recovery(client: Client, jobs: Sequence[Job], kill: Kill) -> None:
-    held = [job for job in jobs if job["id"] in kill.held]
-    back_s, done_s = [], []
-    for job in held:
-        for event in client.events(job["id"]):
-            since_s = (datetime.fromisoformat(event["at"]) - kill.at).total_seconds()
-            if event["event"] == "lease_expired":
-                back_s.append(since_s)
-            if event["event"] == "completed":
-                done_s.append(since_s)
-    if len(back_s) != len(held) or len(done_s) != len(held):
-        raise Failed("A job of the killed agent did not come back: this is a bug.")
-    click.echo(f"\n{kill.machine.name} was killed with SIGKILL while it held {len(held)} jobs:")
-    click.echo(f"  back in the queue after  {max(back_s):5.1f} s  (their lease: {LEASE_S} s)")
-    click.echo(f"  done on another machine  {max(done_s):5.1f} s  after the kill")
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _show(machines: Sequence[Machine], done: Sequence[Done], kill: Kill) -> None:
+    by_node = report.by_node(done)
+    told = ", ".join(f"{by_node[machine.node_id]} by {machine.name}" for machine in machines)
+    click.echo(f"\nAll {len(done)} sections are analysed, each exactly once: {told}.\n")
+    results = [one.job["result"] for one in done]
+    book = report.topics(results)
+    words = sum(result["words"] for result in results)
+    click.echo(
+        f"{words} words. Of the {len(book)} topics with {report.LONG_ENOUGH} or more, the hardest "
+        "and the easiest to read:\n"
+    )
+    for line in report.table(book):
+        click.echo(line)
+    click.echo()
+    recovered = report.recovery(done, kill)
+    for line in report.sentences(recovered, VICTIM, lease_s=LEASE_S, backoff_s=BACKOFF_S):
+        click.echo(line)

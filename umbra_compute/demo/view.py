@@ -2,23 +2,58 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
+import attrs
 import click
 
 LINE_S: Final = 2.0
 WIDTH: Final = 40
 
-Shown = Mapping[str, Any]
+
+@attrs.frozen
+class Picture:
+    """The queue and the nodes at one moment."""
+
+    done: int
+    total: int
+    queue: Mapping[str, Any]
+    nodes: Sequence[Mapping[str, Any]]
+    done_by: Counter[str]  # node id
+
+    def lines(self) -> list[str]:
+        """Return it for a terminal."""
+        waiting = self.queue["queued"] + self.queue["blocked"]
+        return [
+            f"{_bar(self.done, self.total)} {self.done}/{self.total} done",
+            f"waiting {waiting}, coming back after a loss {self.queue['scheduled']}",
+            *(self._node(node) for node in self.nodes),
+        ]
+
+    def line(self) -> str:
+        """Return it for a log."""
+        told = ", ".join(
+            f"{node['name']} {self.done_by[node['id']]}+{node['running_jobs']}"
+            f"{'' if node['status'] == 'online' else ' ' + node['status']}"
+            for node in self.nodes
+        )
+        return f"  {self.done:>3}/{self.total} done   by node, done+running: {told}"
+
+    def _node(self, node: Mapping[str, Any]) -> str:
+        places = _bar(node["running_jobs"], node["max_jobs"], width=node["max_jobs"])
+        return (
+            f"{node['name']:<6} {node['status']:<8} running {places:<4} "
+            f"done {self.done_by[node['id']]:>3}"
+        )
 
 
 class View:
-    """Shows how far the work is, and what each machine does."""
+    """Shows a picture after the other."""
 
-    def __init__(self, total: int) -> None:
-        self._total = total
+    def __init__(self) -> None:
         self._live: Any = None
         self._next_line_at = 0.0
 
@@ -26,7 +61,7 @@ class View:
         if sys.stdout.isatty():
             from rich.live import Live  # noqa: PLC0415 - only a terminal needs it
 
-            self._live = Live(refresh_per_second=8)
+            self._live = Live(auto_refresh=False)
             self._live.start()
         return self
 
@@ -39,15 +74,12 @@ class View:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, done: int, queue: Shown, nodes: Sequence[Shown]) -> None:
+    def show(self, picture: Picture) -> None:
         if self._live is not None:
-            self._live.update(self._picture(done, queue, nodes))
-        elif time.monotonic() >= self._next_line_at or done == self._total:
+            self._live.update("\n".join(picture.lines()), refresh=True)
+        elif time.monotonic() >= self._next_line_at or picture.done == picture.total:
             self._next_line_at = time.monotonic() + LINE_S
-            machines = ", ".join(f"{n['name']} {n['running_jobs']}" for n in nodes)
-            click.echo(
-                f"  {done:>3}/{self._total} done, {queue['queued']} waiting, running: {machines}"
-            )
+            click.echo(picture.line())
 
     def say(self, sentence: str) -> None:
         if self._live is not None:
@@ -55,15 +87,7 @@ class View:
         else:
             click.echo(f"  {sentence}")
 
-    def _picture(self, done: int, queue: Shown, nodes: Sequence[Shown]) -> str:
-        lines = [f"{_bar(done, self._total)} {done}/{self._total} done"]
-        lines.append(f"waiting {queue['queued']}, coming back {queue['scheduled']}")
-        for node in nodes:
-            used = _bar(node["running_jobs"], node["max_jobs"], width=node["max_jobs"] * 4)
-            lines.append(f"{node['name']:<6} {used} {node['status']}")
-        return "\n".join(lines)
-
 
 def _bar(part: int, whole: int, width: int = WIDTH) -> str:
-    filled = 0 if whole == 0 else round(width * part / whole)
+    filled = min(width, round(width * part / whole)) if whole > 0 else 0
     return "█" * filled + "░" * (width - filled)

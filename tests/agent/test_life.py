@@ -210,7 +210,7 @@ async def test_an_agent_that_slept_kills_first_and_asks_then_p29(
 ) -> None:
     agent = await launcher.start("sleep 300", agent="lease_seconds = 5")
     lease_id = controller.job()
-    await until(agent.work)
+    await until(lambda: "job.started" in agent.events())
     agent.signal(signal.SIGSTOP)
     controller.lost.add(lease_id)
     [line] = [line for line in agent.log() if line["event"] == "job.started"]

@@ -83,7 +83,7 @@ class View:
 
     def say(self, sentence: str) -> None:
         if self._live is not None:
-            self._live.console.print(sentence, style="bold red")
+            self._live.console.print(f"[bold red]{sentence}[/]")
         else:
             click.echo(f"  {sentence}")
 

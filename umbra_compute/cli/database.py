@@ -65,7 +65,7 @@ def init(database: Database, name: str, as_json: bool) -> None:
     with database.opened() as dsn:
         reaching(runner.migrate(dsn))
         told = on_pool_hashing(dsn, bootstrap)
-    if as_json:
+    if output.is_for_a_program(as_json):
         output.say_json(told)
         return
     click.echo(f"Organization {name}: {told['organization_id']}")
@@ -90,7 +90,7 @@ def add(database: Database, name: str, as_json: bool) -> None:
     with database.opened() as dsn:
         made = on_pool(dsn, lambda pool: organizations.create(pool, name))
     told = {"id": str(made.id), "name": made.name}
-    if as_json:
+    if output.is_for_a_program(as_json):
         output.say_json(told)
     else:
         click.echo(f"Organization {name}: {told['id']}")

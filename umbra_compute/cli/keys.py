@@ -48,7 +48,7 @@ def add(
         told = {"id": made["id"], "api_key": made["api_key"]}
     else:
         told = _on_the_database(database, org, name=name, scopes=scopes, expires_in_s=expires_in_s)
-    if as_json:
+    if output.is_for_a_program(as_json):
         output.say_json(told)
         return
     click.echo(f"Key {name}: {told['id']}")

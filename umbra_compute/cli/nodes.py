@@ -52,7 +52,7 @@ def add(
             f"{name} is enrolled but has no key: umbra-compute node key add {name}. {exc}"
         ) from None
     told = {"id": made["id"], "name": made["name"], "node_key": key["node_key"]}
-    if as_json:
+    if output.is_for_a_program(as_json):
         output.say_json(told)
         return
     click.echo(f"Node {name}: {made['id']}")
@@ -157,7 +157,7 @@ def node_key() -> None:
 def add_key(client: Client, node: str, scopes: list[str] | None, as_json: bool) -> None:
     """Make another key of a machine; it is shown once."""
     made = client.add_node_key(node_id_named(client, node), **_scopes(scopes))
-    if as_json:
+    if output.is_for_a_program(as_json):
         output.say_json({"id": made["id"], "node_key": made["node_key"]})
     else:
         click.echo(f"Shown this once: {made['node_key']}")

@@ -38,6 +38,14 @@ def say_json(value: Any) -> None:
     click.echo(_UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
+def is_for_a_program(as_json: bool) -> bool:
+    """Tell whether to print a new key as JSON: if asked, and wherever no person reads it.
+
+    A key that is shown once is often piped on, and a sentence around it would have to be cut off.
+    """
+    return as_json or not sys.stdout.isatty()
+
+
 def done(told: Mapping[str, Any], sentence: str, *, as_json: bool) -> None:
     """Say what was done: JSON for programs; for people a sentence, out of the way of a pipe."""
     if as_json:

@@ -3,22 +3,12 @@
 import argparse
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 from umbra_agent import __version__, config, key
-from umbra_agent.errors import (
-    CONFIGURATION,
-    CREDENTIALS,
-    FAILED,
-    NOT_REACHABLE,
-    USAGE,
-    Away,
-    ConfigurationError,
-    KeyRefused,
-)
+from umbra_agent.errors import CONFIGURATION, FAILED, USAGE, ConfigurationError
 
 
 class Parser(argparse.ArgumentParser):
@@ -70,8 +60,10 @@ def _parser() -> Parser:
         "--power-cut-on-claim", action="store_true", help="Exit 137 at the first job (to show it)."
     )
     run.set_defaults(command=_run)
-    for command in (check, run):
+    for command in (detect, check, run):
         command.add_argument("--config", type=Path, help="The TOML file (UMBRA_CONFIG).")
+    for command in (check, run):
+        command.add_argument("--url", help="The controller's address (UMBRA_URL).")
         command.add_argument(
             "--node-key-stdin", action="store_true", help="Read the key from standard input."
         )
@@ -92,62 +84,55 @@ def _init(told: argparse.Namespace) -> int:
 
 
 def _detect(told: argparse.Namespace) -> int:
-    from umbra_agent.devices.__main__ import detect  # noqa: PLC0415
+    import asyncio  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415
 
-    devices = detect()
+    from umbra_agent.devices.detection import Detector  # noqa: PLC0415
+
+    settings = config.load(told.config, os.environ)
+    work_dir = Path(tempfile.gettempdir()) if settings.work_dir is None else settings.work_dir
+    detector = Detector(settings.detect_limit_s, work_dir, key.environment_of_jobs())
+    found = asyncio.run(detector.detect())
+    devices = found.devices
+    if devices is None:
+        raise AssertionError("a detection finds something, if only that it cannot look")
     if told.json:
-        sys.stdout.write(json.dumps({"devices": devices}) + "\n")
+        sys.stdout.write(json.dumps({"devices": devices, "flaw": found.flaw}) + "\n")
         return 0
-    columns = ("label", "kind", "ram_free_mb", "ram_total_mb", "compute_units", "why")
+    columns = ("label", "kind", "ram_free_mb", "ram_total_mb", "compute_units", "healthy", "why")
     rows = [[_text(device.get(name)) for name in columns] for device in devices]
     titles = [name.upper().replace("_", " ") for name in columns]
     widths = [max(len(row[n]) for row in [titles, *rows]) for n in range(len(columns))]
     for row in [titles, *rows]:
         line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
         sys.stdout.write(line.rstrip() + "\n")
+    reasons = [device.get("health_reason") for device in devices]
+    for flaw in dict.fromkeys(why for why in [found.flaw, *reasons] if why is not None):
+        sys.stdout.write(f"Not healthy: {flaw}.\n")
     return 0
 
 
 def _check(told: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415
 
-    from umbra_agent.controller import Controller  # noqa: PLC0415
+    from umbra_agent import checking  # noqa: PLC0415
 
-    settings = config.load(told.config, os.environ)
+    settings = config.load(told.config, os.environ, told.url)
     _say(True, "configuration", f"{len(settings.handlers)} handlers, {settings.max_jobs} jobs")
-    secret = key.take(os.environ, sys.stdin if told.node_key_stdin else None)
-
-    async def ask() -> str:
-        async with Controller(settings.url, secret) as controller:
-            node = await controller.myself()
-            return f"node {node['name']}, {node['status']}"
-
-    try:
-        _say(True, "controller", asyncio.run(ask()))
-    except Away as exc:
-        _say(False, "controller", f"{settings.url} does not answer ({exc})")
-        return NOT_REACHABLE
-    except KeyRefused as exc:
-        _say(False, "key", str(exc))
-        return CREDENTIALS
-    problems = 0
-    for handler in settings.handlers:
-        found = shutil.which(handler.argv[0]) is not None
-        problems += not found
-        verdict = handler.argv[0] if found else f"there is no program {handler.argv[0]}"
-        _say(found, ", ".join(handler.kinds), verdict)
-    if not settings.handlers:
-        _say(False, "handlers", "none: this agent would take no job; add a [[handler]]")
-        problems += 1
-    return FAILED if problems else 0
+    return asyncio.run(checking.check(settings, _key(told), _say))
 
 
 def _run(told: argparse.Namespace) -> int:
-    settings = config.load(told.config, os.environ)
-    secret = key.take(os.environ, sys.stdin if told.node_key_stdin else None)
+    settings = config.load(told.config, os.environ, told.url)
+    secret = _key(told)
     from umbra_agent import runtime  # noqa: PLC0415 - after what can be wrong without it
 
     return runtime.run(settings, secret, power_cut_on_claim=told.power_cut_on_claim)
+
+
+def _key(told: argparse.Namespace) -> str:
+    key.erase_from_process()
+    return key.take(os.environ, sys.stdin if told.node_key_stdin else None)
 
 
 def _say(ok: bool, what: str, told: str) -> None:

@@ -12,6 +12,10 @@ import attrs
 
 from umbra_agent.errors import ConfigurationError
 
+MOST_JOBS: Final = 1000  # one call renews so many leases
+MOST_KINDS: Final = 500  # a heartbeat names so many
+LONGEST_KIND: Final = 200  # characters, as the controller takes them
+
 DEFAULT_URL: Final = "http://127.0.0.1:8440"
 
 EXAMPLE: Final = """\
@@ -23,8 +27,13 @@ url = "http://127.0.0.1:8440"      # plain http only to this machine, or with in
 
 [agent]
 max_jobs = 1                       # jobs at a time
+# heartbeat_s = 15                 # as the controller says, if left out
 # lease_seconds = 60               # how long work may go unrenewed before it is given away
+# claim_wait_s = 20                # how long one request waits for work
 # drain_s = 30                     # what a stop leaves running jobs to finish
+# kill_grace_s = 5                 # between TERM and KILL
+# detect_limit_s = 10              # what looking at the devices may take
+# work_dir = "/var/tmp/umbra-agent"  # results and progress of jobs; removed after each
 # stop_file = "/run/umbra-agent/stop"
 
 [[handler]]
@@ -32,6 +41,9 @@ kinds = ["example"]                # which jobs it runs
 type = "command"
 argv = ["/usr/bin/env", "cat"]     # payload as JSON on its standard input
 result = "stdout"                  # or the file named by UMBRA_RESULT_FILE, if left out
+# permanent_exit_codes = [64]      # fail without another attempt; 75 gives the job back
+# cwd = "/srv/work"
+# env = { LANG = "C.UTF-8" }
 """
 
 
@@ -73,8 +85,8 @@ class Config:
         return next((handler for handler in self.handlers if kind in handler.kinds), None)
 
 
-def load(path: Path | None, environment: Mapping[str, str]) -> Config:
-    """Return the configuration of the file, or the defaults; UMBRA_URL is above the file.
+def load(path: Path | None, environment: Mapping[str, str], url: str | None = None) -> Config:
+    """Return the configuration: flags (`path`, `url`) > environment > file > default.
 
     Raises ConfigurationError with one sentence.
     """
@@ -88,20 +100,38 @@ def load(path: Path | None, environment: Mapping[str, str]) -> Config:
     given["handlers"] = tuple(_handler(table, n) for n, table in enumerate(handlers, 1))
     if environment.get("UMBRA_URL"):
         given["url"] = environment["UMBRA_URL"]
+    if url is not None:
+        given["url"] = url
     config = Config(**given)
     check_url(config.url, insecure=config.insecure)
+    _check_kinds(config.handlers)
     return config
 
 
 def check_url(url: str, *, insecure: bool) -> None:
     """Raise ConfigurationError for an address that is none, or that would bare the key."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port  # a port that is none is found out here
+    except ValueError:
+        parts, host = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
         raise ConfigurationError(f"{url} is no address of a controller: give http(s)://HOST:PORT.")
-    if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
+    if parts.username is not None or parts.password is not None:
+        raise ConfigurationError("The address of the controller holds no password: the key does.")
+    if parts.scheme == "http" and not insecure and not _is_loopback(host):
         raise ConfigurationError(
             f"{url} would send the key unprotected: use https, or set insecure = true."
         )
+
+
+def _check_kinds(handlers: tuple[Handler, ...]) -> None:
+    kinds = [kind for handler in handlers for kind in handler.kinds]
+    twice = next((kind for kind in kinds if kinds.count(kind) > 1), None)
+    if twice is not None:
+        raise ConfigurationError(f"kind {twice!r} has two handlers: leave it in one of them.")
+    if len(kinds) > MOST_KINDS:
+        raise ConfigurationError(f"{len(kinds)} kinds are more than the {MOST_KINDS} of a node.")
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -124,7 +154,7 @@ def _controller(table: Any) -> dict[str, Any]:
 
 def _agent(table: Any) -> dict[str, Any]:
     readers = {
-        "max_jobs": _whole(1, 10_000),
+        "max_jobs": _whole(1, MOST_JOBS),
         "heartbeat_s": _number(0.1, 3600),
         "lease_seconds": _whole(5, 3600),
         "claim_wait_s": _number(0, 30),
@@ -140,7 +170,7 @@ def _agent(table: Any) -> dict[str, Any]:
 def _handler(table: Any, number: int) -> Handler:
     where = f"[[handler]] {number}"
     readers = {
-        "kinds": _texts,
+        "kinds": _kinds,
         "type": _one_of("command"),
         "argv": _texts,
         "result": _one_of("file", "stdout"),
@@ -187,6 +217,13 @@ def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
         raise ValueError("expected a list of texts that is not empty")
     return tuple(_text(one) for one in value)
+
+
+def _kinds(value: Any) -> tuple[str, ...]:
+    kinds = _texts(value)
+    if any(len(kind) > LONGEST_KIND for kind in kinds):
+        raise ValueError(f"expected names of at most {LONGEST_KIND} characters")
+    return kinds
 
 
 def _bool(value: Any) -> bool:
@@ -240,6 +277,9 @@ def _codes(value: Any) -> frozenset[int]:
 def _variables(value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
         raise ValueError("expected a table of texts")
+    for name, text in value.items():
+        if not name or "=" in name or "\0" in name + text:
+            raise ValueError(f"{name!r} is no variable that a program can be given")
     return dict(value)
 
 

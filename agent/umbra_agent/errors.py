@@ -40,7 +40,7 @@ class Refused(CallError):
     def __init__(
         self, status: int, code: str, detail: str, faults: Sequence[dict[str, Any]] = ()
     ) -> None:
-        paths = ", ".join(str(fault["path"]) for fault in faults)
+        paths = ", ".join(str(fault["path"]) for fault in faults if "path" in fault)
         super().__init__(f"{detail} ({paths})" if paths else detail)
         self.status = status
         self.code = code

@@ -6,17 +6,19 @@ heart still beats; if a sign of life breaks, jobs are ended at once.
 
 import asyncio
 import os
-import shutil
 import signal
 import tempfile
+import traceback
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 from umbra_agent import log, notify
 from umbra_agent.agent import Agent
 from umbra_agent.config import Config
 from umbra_agent.controller import Controller
-from umbra_agent.devices import Detector
+from umbra_agent.devices import detection
+from umbra_agent.devices.detection import Detector
 from umbra_agent.errors import CREDENTIALS, FAILED, ConfigurationError, KeyRefused
 from umbra_agent.key import environment_of_jobs
 from umbra_agent.loops import detecting, heartbeat, renewal
@@ -28,21 +30,29 @@ STOP_FILE_S = 0.5  # between looks for the stop file
 DELIVER_S = 5.0  # a stopping agent tries so long to say what became of its jobs
 
 
-def run(config: Config, key: str, *, power_cut_on_claim: bool) -> int:
+def run(
+    config: Config,
+    key: str,
+    *,
+    power_cut_on_claim: bool,
+    detector_argv: tuple[str, ...] = detection.ARGV,
+) -> int:
     """Work until told to stop; return the exit status.
 
     Raises ConfigurationError if the work folder cannot be used.
     """
-    work_dir, is_ours = _work_dir(config)
+    work_dir = _work_dir(config)
     name, value = tree.AGENT_MARK, uuid.uuid4().hex
-    environment = environment_of_jobs()
-    guard = guardian.start(f"{name}={value}", environment)
+    environment = {**environment_of_jobs(), name: value}
+    guard = guardian.start(f"{name}={value}", work_dir, environment_of_jobs())
+    detector = Detector(config.detect_limit_s, work_dir, environment, detector_argv)
     try:
         return asyncio.run(
             _run(
                 config,
                 key,
-                environment={**environment, name: value},
+                detector=detector,
+                environment=environment,
                 work_dir=work_dir,
                 power_cut_on_claim=power_cut_on_claim,
             )
@@ -50,15 +60,14 @@ def run(config: Config, key: str, *, power_cut_on_claim: bool) -> int:
     finally:
         if guard.stdin is not None:
             guard.stdin.close()
-        guard.wait()
-        if is_ours:
-            shutil.rmtree(work_dir, ignore_errors=True)
+        guard.wait()  # it removes the work folder as well
 
 
 async def _run(
     config: Config,
     key: str,
     *,
+    detector: Detector,
     environment: dict[str, str],
     work_dir: Path,
     power_cut_on_claim: bool,
@@ -67,24 +76,40 @@ async def _run(
         agent = Agent(
             config=config,
             controller=controller,
-            detector=Detector(config.detect_limit_s),
+            detector=detector,
             environment=environment,
             work_dir=work_dir,
             power_cut_on_claim=power_cut_on_claim,
         )
-        _on_signals(agent)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, agent.stop)
         log.info("agent.started", instance_id=agent.instance_id, url=config.url, pid=os.getpid())
+        if not config.kinds:
+            log.warning("handlers.missing", consequence="this agent claims nothing")
+        status = 0
         try:
             await _live(agent)
         except ExceptionGroup as broken:  # a loop ended: so does the process, and says why
-            refused, others = broken.split(KeyRefused)
-            if others is not None:
-                log.error("agent.broken", error=repr(others.exceptions))
-                return FAILED
-            log.error("key.refused", detail=str(refused))
-            return CREDENTIALS
-        log.info("agent.stopped", undelivered=[job.id for job in agent.held.values()])
-        return 0
+            status = _told(broken)
+        log.info("agent.stopped", exit_status=status, undelivered=agent.undelivered)
+        return status
+
+
+def _told(broken: ExceptionGroup[Exception]) -> int:
+    """Log what broke; return the exit status."""
+    refused, others = broken.split(KeyRefused)
+    if others is not None:
+        log.error("agent.broken", error="".join(traceback.format_exception(others)))
+        return FAILED
+    if refused is None:
+        raise AssertionError("a group holds an exception")
+    log.error("key.refused", detail=str(next(_leaves(refused))))
+    return CREDENTIALS
+
+
+def _leaves(group: ExceptionGroup[KeyRefused]) -> Iterator[KeyRefused]:
+    for one in group.exceptions:
+        yield from _leaves(one) if isinstance(one, ExceptionGroup) else (one,)
 
 
 async def _live(agent: Agent) -> None:
@@ -101,7 +126,6 @@ async def _live(agent: Agent) -> None:
         try:
             await _work(agent)
         finally:
-            notify.tell("STOPPING=1")
             for job in agent.held.values():  # a sign of life broke: nothing may outlive it
                 if job.command is not None:
                     job.command.kill()
@@ -112,19 +136,26 @@ async def _live(agent: Agent) -> None:
 async def _work(agent: Agent) -> None:
     async with asyncio.TaskGroup() as work:
         ending = work.create_task(_drain_when_asked(agent))
-        await claim_until_stopped(agent, work)
+        try:
+            await claim_until_stopped(agent, work)
+        except ExceptionGroup:  # claiming broke: give back what runs, while the heart still beats
+            agent.hurry()
+            agent.stop()
+            await ending
+            raise
         await ending
 
 
 async def _drain_when_asked(agent: Agent) -> None:
     """Let jobs finish until drain_s is over or a second signal comes; then give the rest back."""
     await agent.stopping.wait()
+    notify.tell("STOPPING=1")
     log.info("agent.stopping", jobs=[job.id for job in agent.held.values()])
     await _until_idle(agent, agent.config.drain_s, unless=agent.hurrying)
     for job in list(agent.held.values()):
         job.end(Stop.DRAIN)
     await _until_idle(agent, agent.config.kill_grace_s + DELIVER_S)
-    agent.giving_up.set()
+    agent.give_up()
 
 
 async def _until_idle(agent: Agent, within_s: float, unless: asyncio.Event | None = None) -> None:
@@ -146,16 +177,6 @@ async def _wait(event: asyncio.Event) -> None:
     await event.wait()
 
 
-def _on_signals(agent: Agent) -> None:
-    def stop() -> None:
-        if agent.stopping.is_set():
-            agent.hurrying.set()
-        agent.stopping.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
-
-
 async def _watch_stop_file(agent: Agent) -> None:
     path = agent.config.stop_file
     while path is not None and not agent.stopping.is_set():
@@ -172,16 +193,13 @@ async def _watchdog() -> None:
         await asyncio.sleep(every_s)
 
 
-def _work_dir(config: Config) -> tuple[Path, bool]:
-    """Return the folder for jobs' files, and whether it is this process's own to remove."""
-    if config.work_dir is None:
-        return Path(tempfile.mkdtemp(prefix="umbra-agent-")), True
+def _work_dir(config: Config) -> Path:
+    """Make a folder for this process's jobs alone: what an earlier one left is not in it."""
+    parent = config.work_dir
     try:
-        config.work_dir.mkdir(parents=True, mode=0o700, exist_ok=True)
+        if parent is not None:
+            parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="umbra-agent-", dir=parent))
     except OSError as exc:
-        raise ConfigurationError(
-            f"work_dir {config.work_dir} cannot be made: {exc.strerror}."
-        ) from None
-    if not os.access(config.work_dir, os.W_OK | os.X_OK):
-        raise ConfigurationError(f"work_dir {config.work_dir} cannot be written to.")
-    return config.work_dir, False
+        where = tempfile.gettempdir() if parent is None else parent
+        raise ConfigurationError(f"work_dir {where} cannot be used: {exc.strerror}.") from None

@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from umbra_agent.config import Handler
+from umbra_agent.handlers import files
 from umbra_agent.outcome import Ended
 from umbra_agent.runner import process
 from umbra_agent.runner.output import Output, Whole
@@ -17,10 +18,6 @@ from umbra_agent.runner.process import Run
 
 LARGEST_RESULT: Final = 1024 * 1024  # the controller takes bodies of 1 MiB
 TAIL: Final = 4096  # bytes of output that an error quotes
-LARGEST_PROGRESS: Final = 64 * 1024
-LONGEST_MESSAGE: Final = 4000
-
-Progress = dict[str, Any]
 
 
 @attrs.define
@@ -41,7 +38,8 @@ class Command:
         environment: Mapping[str, str],
         work_dir: Path,
     ) -> "Command":
-        """Start the program. Raises process.CannotStart; then nothing is left behind."""
+        """Start the program. Raises process.CannotStart, or OSError for the work folder."""
+        payload = json.dumps(job["payload"], ensure_ascii=False).encode("utf-8", "replace")
         folder = Path(tempfile.mkdtemp(prefix=f"{job['id']}-", dir=work_dir))
         told = {
             "UMBRA_JOB_ID": job["id"],
@@ -57,7 +55,6 @@ class Command:
         except process.CannotStart:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        payload = json.dumps(job["payload"], ensure_ascii=False).encode()
         return cls(handler, payload, folder, run)
 
     async def ended(self) -> Ended:
@@ -80,16 +77,9 @@ class Command:
     def kill(self) -> None:
         self._run.kill()
 
-    def progress(self) -> Progress | None:
-        """Return what the program says of itself: the last whole line of its progress file."""
-        try:
-            with (self.folder / "progress").open("rb") as file:
-                file.seek(0, 2)
-                file.seek(max(0, file.tell() - LARGEST_PROGRESS))
-                lines = file.read().decode("utf-8", "replace").splitlines()
-        except OSError:
-            return None
-        return _progress(lines[-1]) if lines else None
+    def progress(self) -> files.Progress | None:
+        """Return what the program says of itself; None: nothing yet."""
+        return files.progress(self.folder / "progress")
 
     def clean(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -99,44 +89,30 @@ class Command:
             if printed.is_over:
                 return False, None, f"it printed more than {LARGEST_RESULT} bytes"
             return _parsed(bytes(printed.data), "what it printed")
-        path = self.folder / "result.json"
         try:
-            if path.stat().st_size > LARGEST_RESULT:
-                return False, None, f"the result file has more than {LARGEST_RESULT} bytes"
-            return _parsed(path.read_bytes(), "the result file")
+            data = files.read(self.folder / "result.json", LARGEST_RESULT)
         except FileNotFoundError:
             return False, None, "it wrote no file at UMBRA_RESULT_FILE"
-        except OSError as exc:
-            return False, None, f"the result file cannot be read ({exc.strerror})"
+        except files.Unusable as exc:
+            return False, None, f"the result file {exc}"
+        return _parsed(data, "the result file")
 
 
 def _parsed(data: bytes, what: str) -> tuple[bool, Any, str | None]:
     try:
-        return True, json.loads(data, parse_constant=_refuse), None
-    except (ValueError, RecursionError):
-        return False, None, f"{what} is no JSON"
+        return True, json.loads(data, parse_constant=_refuse, object_pairs_hook=_once), None
+    except (ValueError, RecursionError) as exc:
+        return False, None, f"{what} is no JSON ({exc})"
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is none")
 
 
-def _progress(line: str) -> Progress:
-    """Read {"fraction", "message"}, or take the line as the message."""
-    try:
-        told = json.loads(line)
-    except ValueError:
-        told = None
-    if not isinstance(told, dict):
-        return {"fraction": None, "message": _message(line)}
-    fraction, message = told.get("fraction"), told.get("message")
-    if isinstance(fraction, bool) or not isinstance(fraction, int | float):
-        fraction = None
-    return {
-        "fraction": fraction if fraction is not None and 0 <= fraction <= 1 else None,
-        "message": _message(message) if isinstance(message, str) else None,
-    }
-
-
-def _message(text: str) -> str:
-    return text.replace("\0", "\ufffd")[:LONGEST_MESSAGE]
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that comes twice: one of its values would be lost without a word."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(n for n in names if names.count(n) > 1)!a} comes twice")
+    return made

@@ -2,16 +2,16 @@
 
 import asyncio
 import os
-import random
-from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
-from umbra_agent import fence, jobs, log
+from umbra_agent import backoff, jobs, log
 from umbra_agent.agent import Agent
-from umbra_agent.errors import Away, KeyRefused, LeaseLost, Refused
+from umbra_agent.backoff import Backoff
+from umbra_agent.errors import Away, KeyRefused, Refused
 from umbra_agent.held import Job, of_claim
 
 MOST: Final = 100  # jobs a claim: SPEC §6
+POLL_S: Final = 1.0  # between claims that do not wait (claim_wait_s = 0)
 POWER_CUT: Final = 137  # what a shell reports of a process killed by SIGKILL
 
 
@@ -24,51 +24,39 @@ async def claim_until_stopped(agent: Agent, work: asyncio.TaskGroup) -> None:
 
 
 async def _claim(agent: Agent, work: asyncio.TaskGroup) -> None:
-    failures = 0
+    pauses = Backoff()
     while True:
         agent.freed.clear()
-        if not agent.has_devices or agent.free_slots <= 0 or not agent.config.kinds:
+        if not agent.may_claim:
             await agent.freed.wait()
             continue
-        if agent.is_draining:
-            await asyncio.sleep(agent.heartbeat_s)
-            continue
-        ask = {
-            "kinds": list(agent.config.kinds),
-            "limit": min(MOST, agent.free_slots),
-            "lease_seconds": agent.config.lease_seconds,
-            "wait_s": agent.config.claim_wait_s,
-        }
         asked_at = agent.clock()
         try:
-            reply = await agent.controller.claim(ask)
-        except (Away, Refused, KeyRefused, LeaseLost) as exc:
-            failures += 1
-            if failures == 1 or not isinstance(exc, Away):
+            reply = await agent.controller.claim(_ask(agent))
+        except (Away, Refused, KeyRefused) as exc:
+            if pauses.is_news(exc):
                 log.warning("claim.failed", reason=str(exc))
-            retry_after_s = exc.retry_after_s if isinstance(exc, Away) else None
-            await asyncio.sleep(fence.backoff_s(failures, random.random(), retry_after_s))  # noqa: S311
+            await pauses.pause(exc, unless=agent.heard)
             continue
-        failures = 0
+        pauses.over()
         if reply["jobs"] and agent.power_cut_on_claim:
             os._exit(POWER_CUT)
+        answered_at = agent.clock()
         for claimed in reply["jobs"]:
-            _start(agent, work, of_claim(claimed, _lease_begins(agent, asked_at, reply)))
+            _start(agent, work, of_claim(claimed, asked_at, answered_at))
         if not reply["jobs"]:
-            agent.is_draining = reply.get("draining", False)
-            if agent.config.claim_wait_s == 0:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(1.0):
-                        await agent.freed.wait()
+            agent.is_draining = reply.get("draining", False) is True
+            if agent.config.claim_wait_s < POLL_S:
+                await backoff.until(agent.freed, POLL_S)
 
 
-def _lease_begins(agent: Agent, asked_at: float, reply: dict[str, object]) -> float:
-    """Return the latest moment that is surely not after the lease began.
-
-    A long poll may have waited; the lease began when the job came, at most one answer's way ago.
-    """
-    longest_way_s = 1.0
-    return max(asked_at, agent.clock() - longest_way_s)
+def _ask(agent: Agent) -> dict[str, Any]:
+    return {
+        "kinds": list(agent.config.kinds),
+        "limit": min(MOST, agent.free_slots),
+        "lease_seconds": agent.config.lease_seconds,
+        "wait_s": agent.config.claim_wait_s,
+    }
 
 
 def _start(agent: Agent, work: asyncio.TaskGroup, job: Job) -> None:

@@ -1,8 +1,10 @@
 """Looking at the devices again and again, in a child that may hang."""
 
 import asyncio
+from typing import Any
 
 from umbra_agent.agent import Agent
+from umbra_agent.devices.detection import Detection
 
 
 async def detect(agent: Agent) -> None:
@@ -10,10 +12,14 @@ async def detect(agent: Agent) -> None:
     while True:
         before = agent.detector.last
         after = await agent.detector.detect()
-        if _health(after.devices) != _health(before.devices):
+        if _health(after) != _health(before):
             agent.changed.set()
+            agent.freed.set()
         await asyncio.sleep(agent.heartbeat_s)
 
 
-def _health(devices: tuple[dict[str, object], ...] | None) -> list[tuple[object, object]] | None:
-    return None if devices is None else [(d["label"], d["healthy"]) for d in devices]
+def _health(found: Detection) -> list[tuple[Any, ...]] | None:
+    devices = found.report()
+    if devices is None:
+        return None
+    return [(d["label"], d["healthy"], d.get("health_reason")) for d in devices]

@@ -1,17 +1,17 @@
 """The heartbeat. It waits for nothing: not for a job, not for detection, not for a claim."""
 
-import asyncio
 import os
-import random
-import shutil
-from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
-from umbra_agent import __version__, fence, log
+from umbra_agent import __version__, backoff, log
 from umbra_agent.agent import Agent
-from umbra_agent.devices.memory import MIB, memory
+from umbra_agent.backoff import Backoff
+from umbra_agent.devices.busy import Busy
+from umbra_agent.devices.memory import memory
 from umbra_agent.errors import Away, Refused
 from umbra_agent.outcome import Stop
+
+LEAST_S: Final = 0.1  # a controller that asks for less asks for a storm
 
 
 async def beat(agent: Agent) -> None:
@@ -19,50 +19,48 @@ async def beat(agent: Agent) -> None:
 
     Raises KeyRefused: an agent that may not speak may not work either.
     """
-    sequence, failures = 0, 0
+    sequence, pauses, busy = 0, Backoff(), Busy()
     while True:
         sequence += 1
         agent.changed.clear()
+        report = _report(agent, sequence, busy)
         try:
-            reply = await agent.controller.heartbeat(_report(agent, sequence))
+            reply = await agent.controller.heartbeat(report)
         except (Away, Refused) as exc:
-            failures += 1
-            if failures == 1:
+            if pauses.is_news(exc):
                 log.warning("controller.away", reason=str(exc))
-            retry_after_s = exc.retry_after_s if isinstance(exc, Away) else None
-            wait_s = fence.backoff_s(failures, random.random(), retry_after_s)  # noqa: S311
+            wait_s = pauses.pause_s(exc)
         else:
+            failures = pauses.over()
+            if failures:
+                agent.hear()
             if failures or sequence == 1:
                 log.info("controller.heard", status=reply["status"], failures=failures)
-            failures = 0
-            _obey(agent, reply)
+            _obey(agent, reply, told_devices="devices" in report)
             wait_s = agent.heartbeat_s
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await agent.changed.wait()
+        await backoff.until(agent.changed, wait_s)
 
 
-def _obey(agent: Agent, reply: dict[str, Any]) -> None:
+def _obey(agent: Agent, reply: dict[str, Any], *, told_devices: bool) -> None:
     own = agent.config.heartbeat_s
-    agent.heartbeat_s = reply["heartbeat_interval_s"] if own is None else own
+    agent.heartbeat_s = max(LEAST_S, reply["heartbeat_interval_s"]) if own is None else own
+    could_claim = agent.may_claim
     agent.is_draining = reply["draining"]
-    if agent.detector.last.devices is not None and not agent.has_devices:
-        agent.has_devices = True
+    agent.has_devices = agent.has_devices or told_devices
+    if agent.may_claim and not could_claim:
         agent.freed.set()
-    for lease_id in reply["lost_leases"]:
-        if lease_id in agent.held:
-            agent.held[lease_id].end(Stop.LOST)
-    for lease_id in reply["cancel"]:
-        if lease_id in agent.held:
-            agent.held[lease_id].end(Stop.CANCEL)
+    for lease_id in agent.held.keys() & set(reply["lost_leases"]):
+        agent.held[lease_id].lose()
+    for lease_id in agent.held.keys() & set(reply["cancel"]):
+        agent.held[lease_id].end(Stop.CANCEL)
 
 
-def _report(agent: Agent, sequence: int) -> dict[str, Any]:
+def _report(agent: Agent, sequence: int, busy: Busy) -> dict[str, Any]:
     report: dict[str, Any] = {
         "agent_version": __version__,
         "agent_instance_id": agent.instance_id,
         "sequence": sequence,
-        "measurements": _measurements(agent),
+        "measurements": _measurements(agent, busy),
         "active_jobs": len(agent.held),
         "leases": [{"lease_id": lease_id} for lease_id in agent.held],
         "max_jobs": agent.config.max_jobs,
@@ -75,16 +73,12 @@ def _report(agent: Agent, sequence: int) -> dict[str, Any]:
     return report if devices is None else {**report, "devices": devices}
 
 
-def _measurements(agent: Agent) -> dict[str, float | int | None]:
+def _measurements(agent: Agent, busy: Busy) -> dict[str, float | int | None]:
     ram = memory()
-    try:
-        disk_mb: int | None = shutil.disk_usage(agent.work_dir).free // MIB
-    except OSError:
-        disk_mb = None
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {
+        "cpu_busy_pct": busy.since_last_pct(),
         "ram_total_mb": ram.total_mb,
         "ram_free_mb": ram.free_mb,
-        "disk_free_mb": disk_mb,
-        "load_avg_1m": load,
+        "disk_free_mb": agent.detector.last.disk_free_mb,
+        "load_avg_1m": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     }

@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,11 +13,13 @@ from typing import Final, Protocol
 
 import attrs
 
+from umbra_agent import log
 from umbra_agent.runner import tree
 
 _PR_SET_PDEATHSIG: Final = 1  # prctl(2)
 _CHUNK: Final = 64 * 1024
 END_S: Final = 5.0  # killing a whole tree, which may be forking meanwhile
+_POLL_S: Final = 0.02
 
 
 class CannotStart(Exception):
@@ -47,50 +50,69 @@ class Run:
     mark: str
     _process: asyncio.subprocess.Process
     _exited: asyncio.Event
+    _is_over: bool = False  # its number may be another process group's by now
 
     async def ended(self, payload: bytes, stdout: Sink, stderr: Sink) -> int:
         """Feed the program, read it to its end, end what it left behind; return its status.
 
-        A negative status is the signal that killed it.
+        A negative status is the signal that killed it. A program that cannot be ended (in a
+        driver's call, on a disk that is gone) counts as killed: nobody waits for it any more.
         """
         process = self._process
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise AssertionError("the program was started with pipes")
         async with asyncio.TaskGroup() as group:
-            group.create_task(_feed(process.stdin, payload))
+            feeding = group.create_task(_feed(process.stdin, payload))
             reading = [
                 group.create_task(_read(process.stdout, stdout)),
                 group.create_task(_read(process.stderr, stderr)),
             ]
             await self._exited.wait()
             # A child of it may hold the pipes open for ever: the job is over with the program.
-            await tree.end(self.mark, END_S)
+            self._signal_group(signal.SIGKILL)
+            self._is_over = True
+            await _end_tree(self.mark)
+            feeding.cancel()
             await asyncio.wait(reading, timeout=END_S)
             for task in reading:
                 task.cancel()
-        if process.returncode is None:
-            raise AssertionError("a process that exited has a status")
-        return process.returncode
+        return -signal.SIGKILL if process.returncode is None else process.returncode
 
     async def stop(self, grace_s: float) -> None:
         """End the whole tree: TERM, then KILL after `grace_s`. 0: KILL at once."""
         if grace_s > 0:
-            tree.signal_all(self.mark, signal.SIGTERM)
             self._signal_group(signal.SIGTERM)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(grace_s):
-                    await self._exited.wait()
+            tree.signal_all(self.mark, signal.SIGTERM, besides=self._process.pid)
+            await self._exit_within(grace_s)
         self.kill()
-        await tree.end(self.mark, END_S)
+        await _end_tree(self.mark)
+        if not await self._exit_within(END_S):
+            log.error("process.unkillable", pid=self._process.pid)
+            self._exited.set()
 
     def kill(self) -> None:
         """Kill what can be found, at once and without waiting."""
         self._signal_group(signal.SIGKILL)
         tree.signal_all(self.mark, signal.SIGKILL)
 
+    async def _exit_within(self, limit_s: float) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                await self._exited.wait()
+        return self._exited.is_set()
+
     def _signal_group(self, number: signal.Signals) -> None:
+        if self._is_over:
+            return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+
+async def _end_tree(mark: str) -> None:
+    """Kill every process of the run until none is left. Repeats: they may be forking."""
+    deadline = time.monotonic() + END_S
+    while tree.signal_all(mark, signal.SIGKILL) and time.monotonic() < deadline:  # noqa: ASYNC110
+        await asyncio.sleep(_POLL_S)
 
 
 async def start(argv: Sequence[str], environment: Mapping[str, str], cwd: Path | None) -> Run:

@@ -4,10 +4,8 @@ A process group does not hold what calls setsid, and a parent's children do not 
 twice. The environment of a process is copied to whatever it starts, so the mark is.
 """
 
-import asyncio
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
@@ -19,7 +17,6 @@ AGENT_MARK: Final = "UMBRA_AGENT_RUN"
 """Everything that one agent process started."""
 
 _PROC: Final = "/proc"  # elsewhere the process group is all there is
-_POLL_S: Final = 0.02
 
 
 def marked(mark: str) -> Iterator[int]:
@@ -35,21 +32,16 @@ def marked(mark: str) -> Iterator[int]:
                 yield int(name)
 
 
-def signal_all(mark: str, number: signal.Signals) -> int:
-    """Send the signal to every process of the run; return how many there were."""
+def signal_all(mark: str, number: signal.Signals, besides: int = 0) -> int:
+    """Send the signal to every process of the run; return how many there were.
+
+    Not to those of the process group `besides`, which have had it already: to many programs a
+    second one means something else.
+    """
     count = 0
     for pid in marked(mark):
         with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-            count += 1
+            if os.getpgid(pid) != besides:
+                os.kill(pid, number)
+                count += 1
     return count
-
-
-async def end(mark: str, within_s: float) -> bool:
-    """Kill every process of the run; True when none is left. Repeats: they may be forking."""
-    deadline = time.monotonic() + within_s
-    while signal_all(mark, signal.SIGKILL):
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(_POLL_S)
-    return True

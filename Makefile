@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format generate psql bench lock clean
+.PHONY: help install demo test check format generate psql bench wheels lock clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -46,6 +46,12 @@ psql: install ## A shell on the database of .dev, made and migrated if need be
 
 bench: install ## Measure, beside this machine's raw limits; writes bench/RESULTS.md
 	$(BIN)/python -m bench
+
+wheels: install ## Build both distributions into dist/
+	rm -rf build agent/build dist
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist . >/dev/null
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist agent >/dev/null
+	@ls dist/*.whl
 
 lock: install ## Resolve the newest versions into requirements.lock
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras \

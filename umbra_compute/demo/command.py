@@ -112,7 +112,7 @@ def _kill(client: Client, victim: Machine, view: View) -> Kill | None:
         return None
     victim.agent.kill()
     killed_at = datetime.now(UTC)
-    view.say(f"{victim.name} is killed with SIGKILL. It holds {report.jobs(len(held))}.")
+    view.say(f"{victim.name} is killed with SIGKILL, in the middle of its work.")
     return Kill(victim.node_id, killed_at)
 
 

@@ -137,11 +137,10 @@ def table(book: Sequence[Topic], *, ends: int = 4, terms: int = 5) -> Iterator[s
 def sentences(recovered: Recovery, name: str, *, lease_s: int, backoff_s: int) -> Iterator[str]:
     """Yield the lines that tell how long the recovery took."""
     back_s, done_s = max(recovered.back_s), max(recovered.done_s)
-    yield f"{name} was killed with SIGKILL while it held {jobs(len(recovered.back_s))}. After that"
+    yield f"{name} was killed with SIGKILL while it held {_jobs(len(recovered.back_s))}. After that"
     yield f"  all were back in the queue in  {back_s:5.1f} s  (a lease lasts {lease_s} s)"
     yield f"  all were done elsewhere in     {done_s:5.1f} s  (with a pause of {backoff_s} s)"
 
 
-def jobs(count: int) -> str:
-    """Return the count with its noun."""
+def _jobs(count: int) -> str:
     return f"{count} {'job' if count == 1 else 'jobs'}"

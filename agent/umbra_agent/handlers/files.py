@@ -55,9 +55,10 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise
     except OSError as exc:
         raise Unusable(f"cannot be read ({exc.strerror})") from None
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise Unusable("is no plain file")
     with os.fdopen(number, "rb") as file:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise Unusable("is no plain file")
         yield file
 
 

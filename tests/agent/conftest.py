@@ -49,6 +49,12 @@ def argv_of(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
+def resident_kb(pid: int) -> int:
+    """Return the memory that the process holds now."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+
 def peak_kb(pid: int) -> int:
     """Return the most memory that the process ever held."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -100,10 +106,14 @@ class Launcher:
         *flags: str,
         agent: str = "",
         handler: str = 'result = "stdout"',
+        detector: str | None = None,
         environment: dict[str, str] | None = None,
         stdin: bytes | None = None,
     ) -> Agent:
-        """Start an agent whose jobs of kind "work" run `script` in a shell."""
+        """Start an agent whose jobs of kind "work" run `script` in a shell.
+
+        `detector` is another shell script, which stands for the detection of devices.
+        """
         argv = json.dumps(["/bin/sh", "-c", script])
         config = self.folder / f"{uuid.uuid4().hex}.toml"
         config.write_text(
@@ -111,10 +121,16 @@ class Launcher:
             f"[agent]\nkill_grace_s = 1\n{agent}\n"
             f'[[handler]]\nkinds = ["work"]\nargv = {argv}\n{handler}\n'
         )
-        return await self.run("run", "--config", str(config), *flags,
-                              environment=environment, stdin=stdin)  # fmt: skip
+        if detector is None:
+            told = ("umbra_agent", "run", "--config", str(config), *flags)
+        else:
+            told = ("tests.agent.detecting_by", str(config), detector)
+        return await self.module(*told, environment=environment, stdin=stdin)
 
-    async def run(
+    async def run(self, *argv: str, environment: dict[str, str] | None = None) -> Agent:
+        return await self.module("umbra_agent", *argv, environment=environment)
+
+    async def module(
         self, *argv: str, environment: dict[str, str] | None = None, stdin: bytes | None = None
     ) -> Agent:
         name, value = "UMBRA_TEST_MARK", uuid.uuid4().hex
@@ -123,7 +139,7 @@ class Launcher:
         log_path = self.folder / f"{value}.log"
         with log_path.open("wb") as log:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "umbra_agent", *argv),
+                *(sys.executable, "-m", *argv),
                 stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,

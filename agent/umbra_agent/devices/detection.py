@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -122,7 +124,7 @@ class Detector:
         if child.returncode is not None:
             return
         with suppress(ProcessLookupError):
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)  # with the tools that it started
         try:
             async with asyncio.timeout(REAP_S):
                 await child.wait()

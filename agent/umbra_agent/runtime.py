@@ -27,7 +27,7 @@ from umbra_agent.outcome import Stop
 from umbra_agent.runner import guardian, tree
 
 STOP_FILE_S = 0.5  # between looks for the stop file
-DELIVER_S = 5.0  # a stopping agent tries so long to say what became of its jobs
+DELIVER_S = 3.0  # a stopping agent tries so long to say what became of its jobs
 
 
 def run(

@@ -107,6 +107,7 @@ class Launcher:
         agent: str = "",
         handler: str = 'result = "stdout"',
         detector: str | None = None,
+        kill_grace_s: float = 1,
         environment: dict[str, str] | None = None,
         stdin: bytes | None = None,
     ) -> Agent:
@@ -118,7 +119,7 @@ class Launcher:
         config = self.folder / f"{uuid.uuid4().hex}.toml"
         config.write_text(
             f'[controller]\nurl = "{self.controller.url}"\n'
-            f"[agent]\nkill_grace_s = 1\n{agent}\n"
+            f"[agent]\nkill_grace_s = {kill_grace_s}\n{agent}\n"
             f'[[handler]]\nkinds = ["work"]\nargv = {argv}\n{handler}\n'
         )
         if detector is None:

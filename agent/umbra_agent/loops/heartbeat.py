@@ -12,6 +12,7 @@ from umbra_agent.errors import Away, Refused
 from umbra_agent.outcome import Stop
 
 LEAST_S: Final = 0.1  # a controller that asks for less asks for a storm
+MOST_S: Final = 3600.0  # and for more, for silence
 
 
 async def beat(agent: Agent) -> None:
@@ -43,7 +44,7 @@ async def beat(agent: Agent) -> None:
 
 def _obey(agent: Agent, reply: dict[str, Any], *, told_devices: bool) -> None:
     own = agent.config.heartbeat_s
-    agent.heartbeat_s = max(LEAST_S, reply["heartbeat_interval_s"]) if own is None else own
+    agent.heartbeat_s = _within(reply["heartbeat_interval_s"]) if own is None else own
     could_claim = agent.may_claim
     agent.is_draining = reply["draining"]
     agent.has_devices = agent.has_devices or told_devices
@@ -53,6 +54,10 @@ def _obey(agent: Agent, reply: dict[str, Any], *, told_devices: bool) -> None:
         agent.held[lease_id].lose()
     for lease_id in agent.held.keys() & set(reply["cancel"]):
         agent.held[lease_id].end(Stop.CANCEL)
+
+
+def _within(asked_s: float) -> float:
+    return min(MOST_S, max(LEAST_S, asked_s))
 
 
 def _report(agent: Agent, sequence: int, busy: Busy) -> dict[str, Any]:

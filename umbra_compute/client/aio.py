@@ -189,6 +189,8 @@ class AsyncClient:
     async def _once(self, call: Call[T]) -> T:
         if self._session is None:  # made here: its loop must be the one that runs
             self._session = aiohttp.ClientSession(headers=self._headers)
+            # It would send a DELETE again by itself, and has no public way to say no.
+            self._session._retry_connection = False
         content = call.content
         headers = {} if content is None else {"Content-Type": "application/json"}
         if not call.repeat:
@@ -203,6 +205,8 @@ class AsyncClient:
                 timeout=aiohttp.ClientTimeout(total=exchange.DEADLINE_S + call.waits_s),
             ) as answer:
                 payload = await answer.read()
+        except aiohttp.ClientConnectorCertificateError as exc:
+            raise exchange.silent(self._address, exc.certificate_error, sent=False) from None
         except aiohttp.ClientConnectorError as exc:
             raise exchange.silent(self._address, exc.os_error, sent=False) from None
         except (OSError, TimeoutError, aiohttp.ClientError) as exc:

@@ -79,7 +79,7 @@ def node_keys(node_id: str, limit: int, cursor: str | None) -> Call[Page]:
 
 
 def revoke_node_key(node_id: str, credential_id: str) -> Call[None]:
-    return Call("DELETE", f"{_node(node_id)}/credentials/{_part(credential_id)}", repeat=False)
+    return Call("DELETE", f"{_node(node_id)}/credentials/{_part(credential_id)}")
 
 
 def put_model(slug: str, fields: Mapping[str, Any]) -> Call[shapes.Model]:
@@ -107,7 +107,7 @@ def keys(limit: int, cursor: str | None) -> Call[Page]:
 
 
 def revoke_key(key_id: str) -> Call[None]:
-    return Call("DELETE", f"/v1/keys/{_part(key_id)}", repeat=False)
+    return Call("DELETE", f"/v1/keys/{_part(key_id)}")
 
 
 def alive() -> Call[shapes.Alive]:

@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+import os
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -97,7 +98,10 @@ def headers(api_key: str) -> dict[str, str]:
 
 def silent(address: Address, exc: BaseException, *, sent: bool) -> NotReachable:
     """Return the refusal for a controller that could not be talked to."""
-    reason = str(exc) if str(exc) else type(exc).__name__
+    if isinstance(exc, ConnectionError) and exc.errno is not None:
+        reason = os.strerror(exc.errno)
+    else:
+        reason = str(exc) if str(exc) else type(exc).__name__
     return NotReachable(
         f"The controller at {address.url} does not answer ({reason}): "
         "is it running, and is the address right?",

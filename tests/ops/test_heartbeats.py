@@ -4,12 +4,15 @@ import asyncio
 from typing import Any
 from uuid import UUID, uuid4
 
+import attrs
 import pytest
 
+from tests.cut import Plan, cutting
 from tests.world import STALE_S, World, pass_time
 from umbra_compute import db
 from umbra_compute.db import Pool
 from umbra_compute.model.caller import NodeIdentity
+from umbra_compute.model.leases import Renewal
 from umbra_compute.model.nodes import (
     Device,
     DeviceKind,
@@ -20,7 +23,7 @@ from umbra_compute.model.nodes import (
     Report,
     Resident,
 )
-from umbra_compute.ops import heartbeats, jobs, nodes
+from umbra_compute.ops import heartbeats, jobs, leases, nodes, sweeping
 from umbra_compute.store.nodes import Change
 
 AGENT = UUID(int=77)
@@ -148,31 +151,6 @@ async def test_a_node_hears_which_leases_are_lost_and_which_to_cancel_n05(world:
     assert reply.cancel == (to_cancel.lease_id,)
 
 
-async def test_the_rhythm_is_the_controllers_or_a_slower_one_of_the_node(world: World) -> None:
-    node = await world.node()
-    assert (await beat(world, node, 1)).heartbeat_interval_s == 15
-    assert (await beat(world, node, 2, heartbeat_interval_s=1.0)).heartbeat_interval_s == 15
-    assert (await beat(world, node, 3, heartbeat_interval_s=60.0)).heartbeat_interval_s == 60
-    await pass_time(world.pool, 209)  # less than 3.5 intervals
-    assert await nodes.mark_stale(world.pool, stale_s=STALE_S) == 0
-    await pass_time(world.pool, 2)
-    assert await nodes.mark_stale(world.pool, stale_s=STALE_S) == 1
-
-
-async def test_a_silent_node_is_offline_before_the_sweep_and_after_it_i24(world: World) -> None:
-    node, draining = await world.node(), await world.node("n2", status="draining")
-    await pass_time(world.pool, 46)
-    assert (await shown(world, node)).status is NodeStatus.OFFLINE
-    page = await nodes.page(
-        world.pool, world.organization_id, status=NodeStatus.OFFLINE, stale_s=STALE_S, after=None,
-        limit=10,
-    )  # fmt: skip
-    assert [one.id for one in page] == [node.node_id]
-    assert await nodes.mark_stale(world.pool, stale_s=STALE_S) == 1
-    assert await nodes.mark_stale(world.pool, stale_s=STALE_S) == 0
-    assert (await shown(world, draining)).status is NodeStatus.DRAINING
-
-
 async def test_a_drain_outlives_the_agent_and_ends_with_the_next_heartbeat_p14(
     world: World,
 ) -> None:
@@ -218,3 +196,95 @@ async def test_reports_at_once_leave_the_newest(world: World) -> None:
     await asyncio.gather(*(beat(world, node, n, devices=(devices[n],)) for n in range(20)))
     [left] = (await shown(world, node)).devices
     assert left.label == "d19"
+
+
+async def test_reports_and_claims_at_once_all_go_through(world: World) -> None:
+    node = await world.node()
+    await world.submit(*(world.new() for _ in range(20)))
+    beats = [beat(world, node, n, devices=(CPU,), max_jobs=50) for n in range(1, 21)]
+    claims = [world.claim(node) for _ in range(20)]
+    told = await asyncio.gather(*beats, *claims)
+    assert [len(one) for one in told[20:] if isinstance(one, list)] == [1] * 20
+
+
+async def test_a_repeated_first_report_gives_back_once(world: World) -> None:
+    node = await world.node()
+    await beat(world, node, 9)
+    holder = await world.running(node)
+    other = uuid4()
+    await beat(world, node, 1, agent_instance_id=other)
+    [again] = await world.claim(node)
+    reply = await beat(
+        world, node, 1, agent_instance_id=other, leases=(LeaseUse(lease_id=again.lease_id),)
+    )
+    assert reply.lost_leases == ()
+    assert (await world.events(holder.job_id)).count("requeued") == 1
+
+
+async def test_a_node_that_is_well_hears_of_the_one_lease_it_forgot_n05(world: World) -> None:
+    node = await world.node()
+    held = [await world.running(node, lease_seconds=5) for _ in range(3)]
+    for _ in range(2):
+        await pass_time(world.pool, 4)
+        await leases.renew(world.pool, [Renewal(held=h, lease_seconds=5) for h in held[:2]])
+    await sweeping.expire(world.pool, world.wake, limit=10, draw_jitter=lambda: 0.0)
+    reply = await beat(world, node, 1, leases=tuple(LeaseUse(lease_id=h.lease_id) for h in held))
+    assert (reply.status, reply.lost_leases) == (NodeStatus.ONLINE, (held[2].lease_id,))
+    assert [await world.status(h.job_id) for h in held] == ["running", "running", "queued"]
+
+
+def statements(plan: Plan) -> list[str]:
+    named = [sql for sql in plan.seen if sql.startswith("/* ")]
+    return [sql.removeprefix("/* ").split(" */")[0] for sql in named]
+
+
+async def test_a_report_that_brings_nothing_new_is_one_write(world: World) -> None:
+    node = await world.node()
+    told: dict[str, Any] = {
+        "devices": (CARD, CPU),
+        "residents": (Resident(slug="b", last_used_s=5.0), Resident(slug="a", device="card")),
+        "kinds": ("k",),
+        "kinds_given": True,
+        "max_jobs": 2,
+    }
+    await beat(world, node, 1, **told)
+    with cutting(plan := Plan()):
+        await beat(world, node, 2, measurements={"load_avg_1m": 1.0}, leases=(), **told)
+    read_only = {"heartbeats.lock", "heartbeats.stored", "leases.live_of_node"}
+    assert [name for name in statements(plan) if name not in read_only] == ["heartbeats.touch"]
+    assert (await shown(world, node)).measurements == {"load_avg_1m": 1.0}
+
+
+async def test_a_report_costs_as_much_for_many_devices_as_for_one(world: World) -> None:
+    node = await world.node()
+    counts = []
+    for sequence, size in enumerate((1, 50)):
+        devices = tuple(attrs.evolve(CPU, label=f"d{sequence}-{n}") for n in range(size))
+        residents = tuple(Resident(slug=f"m{sequence}-{n}") for n in range(size))
+        with cutting(plan := Plan()):
+            await beat(world, node, sequence, devices=devices, residents=residents)
+        counts.append(len(plan.seen))
+    assert counts[0] == counts[1]
+
+
+async def test_the_last_use_of_a_model_is_told_as_an_age_and_moves_no_version(
+    world: World,
+) -> None:
+    node = await world.node()
+
+    async def report(sequence: int, used_s: float | None) -> tuple[float | None, int]:
+        residents = (Resident(slug="m", last_used_s=used_s),)
+        await beat(world, node, sequence, residents=residents)
+        [resident] = (await shown(world, node)).residents
+        version = await world.pool.fetchval("SELECT placement_version FROM compute_nodes")
+        return resident.last_used_s, version
+
+    assert (await report(1, None))[0] is None
+    _, version = await report(2, 100.0)
+    await pass_time(world.pool, 20)
+    [resident] = (await shown(world, node)).residents
+    assert resident.last_used_s == pytest.approx(120, abs=5)
+    used_s, later = await report(3, 0.0)
+    assert used_s == pytest.approx(0, abs=5)
+    assert later == version
+    assert (await report(4, None))[0] is None

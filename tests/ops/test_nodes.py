@@ -1,23 +1,26 @@
-"""Enrolling, retiring; and the registry of models."""
+"""Enrolling, changing, retiring."""
 
+import asyncio
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
 import attrs
 import pytest
 
+from tests.cut import Plan, cutting
 from tests.world import STALE_S, World, an_organization
 from umbra_compute.db import Pool
 from umbra_compute.errors import (
-    ModelNotFound,
     NodeHasLeases,
     NodeNameTaken,
     NodeNotFound,
     NodeRetired,
+    OnlineIsEarned,
 )
-from umbra_compute.model.nodes import Model, Node, NodeStatus
-from umbra_compute.ops import models, nodes
-from umbra_compute.store.nodes import Change, NewNode
+from umbra_compute.model.nodes import Node, NodeStatus
+from umbra_compute.ops import nodes
+from umbra_compute.store.nodes import PAGE, Change, NewNode
 
 NEW = NewNode(
     name="desk",
@@ -99,32 +102,69 @@ async def test_another_tenants_node_and_a_made_up_one_are_the_same_u6(
             await nodes.change(pool, other, asked, Change(status="offline"), stale_s=STALE_S)
 
 
-async def test_registering_a_model_again_replaces_it_wholly(world: World) -> None:
-    whole = Model(slug="org/llm:7b", vram_min_mb=0, requires_accelerators=("cuda",))
-    stored, created = await models.put(world.pool, world.organization_id, whole)
-    assert (stored.vram_min_mb, stored.ram_min_mb, created) == (0, None, True)
-    stored, created = await models.put(world.pool, world.organization_id, Model(slug="org/llm:7b"))
-    assert (stored.vram_min_mb, stored.requires_accelerators, created) == (None, (), False)
+async def test_nobody_sets_a_node_online_i24(world: World) -> None:
+    node = await nodes.create(world.pool, world.organization_id, NEW, stale_s=STALE_S)
+    with pytest.raises(OnlineIsEarned):
+        await change(world, node, status="online")
+    assert (await change(world, node)).status is NodeStatus.PROVISIONING
 
 
-async def test_every_change_of_the_registry_moves_its_version(world: World) -> None:
-    async def version() -> int:
-        return int(await world.pool.fetchval("SELECT registry_version FROM organizations"))
+@pytest.mark.parametrize(
+    ("wanted", "moves"),
+    [
+        ({"name": "lap"}, False),
+        ({"status": "provisioning", "trust_domain": "local", "max_jobs": 1}, False),
+        ({"kinds_given": True, "locality_given": True}, False),
+        ({"status": "draining"}, True),
+        ({"trust_domain": "office"}, True),
+        ({"max_jobs": 0}, True),
+        ({"locality_given": True, "locality": "attic"}, True),
+        ({"kinds_given": True, "kinds": ()}, True),
+    ],
+)
+async def test_only_what_placement_looks_at_moves_its_version(
+    world: World, wanted: dict[str, Any], moves: bool
+) -> None:
+    node = await nodes.create(world.pool, world.organization_id, NEW, stale_s=STALE_S)
+    await change(world, node, **wanted)
+    version = await world.pool.fetchval("SELECT placement_version FROM compute_nodes")
+    assert version == int(moves)
 
-    assert await version() == 0
-    await models.put(world.pool, world.organization_id, Model(slug="m"))
-    await models.put(world.pool, world.organization_id, Model(slug="m", ram_min_mb=1))
-    assert await version() == 2
-    await models.delete(world.pool, world.organization_id, "m")
-    assert await version() == 3
-    with pytest.raises(ModelNotFound):
-        await models.delete(world.pool, world.organization_id, "m")
-    assert await version() == 3
+
+async def test_a_status_counts_from_when_it_became_what_it_is(world: World) -> None:
+    node = await nodes.create(world.pool, world.organization_id, NEW, stale_s=STALE_S)
+
+    async def since() -> datetime:
+        moment = await world.pool.fetchval("SELECT status_since FROM compute_nodes")
+        assert isinstance(moment, datetime)
+        return moment
+
+    await change(world, node, status="draining")
+    drained = await since()
+    await change(world, node, status="draining", trust_domain="office")
+    assert await since() == drained
+    await change(world, node, status="offline")
+    assert await since() > drained
 
 
-async def test_registries_are_of_one_organization_u6(world: World, pool: Pool) -> None:
-    await models.put(pool, world.organization_id, Model(slug="m"))
-    other = await an_organization(pool)
-    with pytest.raises(ModelNotFound):
-        await models.get(pool, other, "m")
-    assert await models.page(pool, other, after=None, limit=10) == []
+async def test_a_node_is_retired_or_given_work_never_both(world: World) -> None:
+    for _ in range(10):
+        await world.pool.execute("DELETE FROM jobs")
+        caller = await world.node(str(uuid4()))
+        await world.submit()
+        node = await nodes.get(world.pool, world.organization_id, caller.node_id, stale_s=STALE_S)
+        retired, claimed = await asyncio.gather(
+            change(world, node, status="retired"), world.claim(caller), return_exceptions=True
+        )
+        assert isinstance(retired, NodeHasLeases) == bool(claimed)
+
+
+async def test_a_page_costs_one_statement_however_many_nodes_it_shows(world: World) -> None:
+    for n in range(5):
+        await world.running(await world.node(f"n{n}"))
+    with cutting(seen := Plan()):
+        page = await nodes.page(
+            world.pool, world.organization_id, status=None, stale_s=STALE_S, after=None, limit=10
+        )
+    assert [node.running_jobs for node in page] == [1] * 5
+    assert [sql for sql in seen.seen if sql.startswith("/* ")] == [PAGE]

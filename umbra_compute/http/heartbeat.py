@@ -1,7 +1,6 @@
 """Routes for what a node says and asks about itself."""
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import cast
 
 import msgspec
@@ -10,14 +9,13 @@ from aiohttp import web
 from umbra_compute.errors import Fault, InvalidBody
 from umbra_compute.http import auth, wire
 from umbra_compute.http import wire_nodes as shapes
+from umbra_compute.http.body import MAX_FAULTS
 from umbra_compute.http.context import HEARTBEAT_INTERVAL_S, HEARTBEAT_STALE_S, POOL, WAKE
 from umbra_compute.model.caller import NodeScope
 from umbra_compute.model.nodes import LeaseUse, Report, Resident
 from umbra_compute.ops import heartbeats, models, nodes
 
 routes = web.RouteTableDef()
-
-_ALL_MODELS = 500
 
 
 @routes.post("/v1/node/heartbeat")
@@ -46,14 +44,9 @@ async def myself(request: web.Request) -> web.Response:
 @routes.get("/v1/node/models")
 async def registry(request: web.Request) -> web.Response:
     caller = await auth.node(request, NodeScope.READ)
-    found: list[shapes.ModelReply] = []
-    after: str | None = None
-    while page := await models.page(
-        request.app[POOL], caller.organization_id, after=after, limit=_ALL_MODELS
-    ):
-        found += [shapes.ModelReply.of(model) for model in page]
-        after = page[-1].slug
-    return wire.reply(shapes.ModelsReply(models=found, next_cursor=None))
+    known = await models.page(request.app[POOL], caller.organization_id, after=None, limit=None)
+    told = [shapes.ModelReply.of(model) for model in known]
+    return wire.reply(shapes.ModelsReply(models=told, next_cursor=None))
 
 
 def _report(body: shapes.HeartbeatBody) -> Report:
@@ -93,10 +86,12 @@ def _report(body: shapes.HeartbeatBody) -> Report:
     )
 
 
-def _twice(field: str, names: Sequence[Hashable]) -> list[Fault]:
-    counts = Counter(names)
-    return [
-        (f"$.{field}[{position}]", "is named twice in this report")
-        for position, name in enumerate(names)
-        if counts[name] > 1
-    ][1:]
+def _twice(field: str, names: Iterable[Hashable]) -> list[Fault]:
+    """Return a fault for each name that an earlier one is equal to."""
+    seen: set[Hashable] = set()
+    found: list[Fault] = []
+    for position, name in enumerate(names):
+        if name in seen:
+            found.append((f"$.{field}[{position}]", "is named twice in this report"))
+        seen.add(name)
+    return found[:MAX_FAULTS]

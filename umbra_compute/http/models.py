@@ -35,7 +35,7 @@ async def put(request: web.Request) -> web.Response:
 async def list_models(request: web.Request) -> web.Response:
     caller = await auth.api(request, ApiScope.NODES_READ)
     asked = wire.query(request, shapes.ModelsQuery)
-    after = None if asked.cursor is None else wire.decode_cursor(asked.cursor, tuple[str])[0]
+    after = None if asked.cursor is None else _place(asked.cursor)
     page = await models.page(
         request.app[POOL], caller.organization_id, after=after, limit=asked.limit + 1
     )
@@ -58,3 +58,8 @@ async def delete(request: web.Request) -> web.Response:
     caller = await auth.api(request, ApiScope.MODELS_WRITE)
     await models.delete(request.app[POOL], caller.organization_id, request.match_info["slug"])
     return web.Response(status=204)
+
+
+def _place(cursor: str) -> str:
+    [slug] = wire.decode_cursor(cursor, tuple[shapes.StorableSlug])
+    return slug

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 from aiohttp import web
 
-from umbra_compute.errors import NodeNotFound, OnlineIsEarned
+from umbra_compute.errors import NodeNotFound
 from umbra_compute.http import auth, wire
 from umbra_compute.http import wire_nodes as shapes
 from umbra_compute.http.context import HEARTBEAT_STALE_S, POOL
@@ -69,8 +69,6 @@ async def change(request: web.Request) -> web.Response:
     caller = await auth.api(request, ApiScope.NODES_WRITE)
     node_id = wire.path_id(request, "node_id", NodeNotFound)
     body = await wire.read(request, shapes.NodePatch)
-    if body.status is NodeStatus.ONLINE:
-        raise OnlineIsEarned
     node = await nodes.change(
         request.app[POOL],
         caller.organization_id,

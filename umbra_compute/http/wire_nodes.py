@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from umbra_compute.http import wire
-from umbra_compute.http.wire import Megabytes, Name, NotNegativeFloat, PositiveFloat, Slug, Text
+from umbra_compute.http.wire import Megabytes, Name, NotNegativeFloat, Slug, Text
 from umbra_compute.model import nodes as values
 from umbra_compute.model.nodes import DeviceKind, NodeStatus, ResidentState
 
@@ -15,6 +15,13 @@ MaxJobs = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
 Sequence = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 IntervalSeconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
+Factor = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+"""Times faster than the reference. Scores are products of it, and must stay numbers."""
+
+Throughput = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
+StorableSlug = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern="^[^\0]*$")]
+"""A slug from a cursor, which no body's checks have seen."""
+
 Version = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
@@ -40,7 +47,7 @@ class DeviceBody(Frozen, frozen=True, kw_only=True):
     ram_total_mb: Megabytes | None = None
     ram_free_mb: Megabytes | None = None
     compute_units: NotNegativeFloat | None = None
-    throughput_factor: PositiveFloat = 1.0
+    throughput_factor: Factor = 1.0
     supports_accelerators: Annotated[list[Name], msgspec.Meta(max_length=100)] = []
     healthy: bool = True
     health_reason: Text | None = None
@@ -138,8 +145,8 @@ class ModelBody(Frozen, frozen=True, kw_only=True):
     vram_preferred_mb: Megabytes | None = None
     ram_min_mb: Megabytes | None = None
     requires_accelerators: Annotated[list[Name], msgspec.Meta(max_length=100)] = []
-    reference_throughput: PositiveFloat | None = None
-    load_seconds: NotNegativeFloat | None = None
+    reference_throughput: Throughput | None = None
+    load_seconds: wire.Seconds | None = None
 
 
 class ModelsQuery(Frozen, frozen=True, kw_only=True):

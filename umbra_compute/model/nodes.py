@@ -94,6 +94,19 @@ class Report:
 
 
 @attrs.frozen(kw_only=True)
+class Known:
+    """A node as it was before its report. None for instance and sequence: it never spoke."""
+
+    id: UUID
+    organization_id: UUID
+    status: NodeStatus
+    agent_instance_id: UUID | None
+    heartbeat_sequence: int | None
+    max_jobs: int
+    kinds: tuple[str, ...] | None
+
+
+@attrs.frozen(kw_only=True)
 class HeartbeatReply:
     """What a node hears back."""
 

@@ -3,19 +3,17 @@
 import json
 from collections.abc import Sequence
 
-import asyncpg
 import attrs
 import structlog
 
 from umbra_compute.db import Conn, Pool, repeated
 from umbra_compute.errors import NodeNotFound
 from umbra_compute.model.caller import NodeIdentity
-from umbra_compute.model.nodes import Device, HeartbeatReply, LeaseUse, NodeStatus, Report
+from umbra_compute.model.nodes import HeartbeatReply, Known, LeaseUse, NodeStatus, Report
 from umbra_compute.ops import ending
 from umbra_compute.ops.leases import tell
-from umbra_compute.policy import liveness
-from umbra_compute.store import heartbeats, leases
-from umbra_compute.store.heartbeats import LockedNode
+from umbra_compute.policy import liveness, reports, views
+from umbra_compute.store import devices, heartbeats, leases
 from umbra_compute.wake import Wake
 
 log = structlog.get_logger(__name__)
@@ -35,92 +33,55 @@ async def beat(
     """
     async with pool.acquire() as conn, conn.transaction():
         # 1. lock the node
-        node = await heartbeats.lock(conn, caller.node_id)
-        if node is None:
+        known = await heartbeats.lock(conn, caller.node_id)
+        if known is None:
             raise NodeNotFound(caller.node_id)
         promised_s = liveness.interval_s(report.heartbeat_interval_s, default_s=interval_s)
-        # 2. store, unless it is old news
+        # 2. end what a process that is gone held, 3. store what is new
         given_back: list[ending.Ending] = []
-        status, changed = node.status, False
-        if not _is_old(node, report):
-            if node.agent_instance_id not in (None, report.agent_instance_id):
-                given_back = await ending.give_back(conn, node.id)
-            changed = await _store(conn, node, report)
-            status = await heartbeats.touch(
-                conn, node.id, report, interval_s=promised_s, changed=changed
-            )
-        # 3. what it should know of its leases
-        live = await leases.live_of_node(conn, node.id)
-    _log(node, report, status, given_back)
-    tell(given_back, wake, node.organization_id)
+        status, changed = known.status, False
+        if not reports.is_old(known, report):
+            if reports.is_restart(known, report):
+                given_back = await ending.give_back(conn, known.id)
+            status, changed = await _store(conn, known, report, promised_s)
+        # 4. what it should know of its leases
+        live = await leases.live_of_node(conn, known.id)
+    _log(known, report, status, given_back)
+    tell(given_back, wake, known.organization_id)
     if changed:
-        wake.node_changed(node.organization_id, node.id)
+        wake.node_changed(known.organization_id, known.id)
     reported = () if report.leases is None else report.leases
     return HeartbeatReply(
-        node_id=node.id,
-        status=NodeStatus(status),
+        node_id=known.id,
+        status=status,
         heartbeat_interval_s=promised_s,
         lost_leases=tuple(use.lease_id for use in reported if use.lease_id not in live),
         cancel=tuple(lease_id for lease_id, asked in live.items() if asked),
     )
 
 
-def _is_old(node: LockedNode, report: Report) -> bool:
-    return (
-        node.agent_instance_id == report.agent_instance_id
-        and node.heartbeat_sequence is not None
-        and report.sequence <= node.heartbeat_sequence
-    )
-
-
-async def _store(conn: Conn, node: LockedNode, report: Report) -> bool:
-    """Store what differs; tell whether anything did that placement looks at."""
-    changed = (
-        node.status in (NodeStatus.PROVISIONING, NodeStatus.OFFLINE)
-        or report.max_jobs not in (None, node.max_jobs)
-        or (report.kinds_given and _listed(report.kinds) != node.kinds)
-    )
-    if report.devices is not None:
-        now = await heartbeats.devices_of(conn, node.id)
-        if _plain(now) != [_fields(device) for device in report.devices]:
-            await heartbeats.put_devices(conn, node.id, report.devices)
-            changed = True
-    if report.residents is not None:
-        rows = await heartbeats.residents_of(conn, node.id)
-        told = sorted(
-            (r.slug, "" if r.device is None else r.device, str(r.state), r.vram_held_mb,
-             r.ram_held_mb, r.busy)
-            for r in report.residents
-        )  # fmt: skip
-        if [tuple(row) for row in rows] != told:
-            changed = True
-        if rows or told:
-            await heartbeats.put_residents(conn, node.id, report.residents)
+async def _store(
+    conn: Conn, known: Known, report: Report, promised_s: float
+) -> tuple[NodeStatus, bool]:
+    """Store what differs; return the status, and whether anything that placement looks at did."""
+    stored = await heartbeats.stored(conn, known.id)
+    had = views.devices_of(stored["devices"]), views.residents_of(stored["residents"])
+    news = reports.news(known, *had, report)
+    if news.devices and report.devices is not None:
+        await devices.put(conn, known.id, report.devices)
+    if news.residents and report.residents is not None:
+        await devices.put_residents(conn, known.id, report.residents)
     uses = None if report.leases is None else [_use(use) for use in report.leases]
-    await heartbeats.put_measurements(
+    status = await heartbeats.touch(
         conn,
-        node.id,
-        report.active_jobs,
-        None if report.measurements is None else json.dumps(report.measurements),
-        None if uses is None else json.dumps(uses),
+        report,
+        node_id=known.id,
+        interval_s=promised_s,
+        changed=news.placement,
+        measurements=None if report.measurements is None else json.dumps(report.measurements),
+        use=None if uses is None else json.dumps(uses),
     )
-    return changed
-
-
-def _listed(kinds: Sequence[str] | None) -> list[str] | None:
-    return None if kinds is None else list(kinds)
-
-
-def _plain(rows: Sequence[asyncpg.Record]) -> list[dict[str, object]]:
-    return [dict(row) for row in rows]
-
-
-def _fields(device: Device) -> dict[str, object]:
-    told = attrs.asdict(device, recurse=False)
-    return told | {
-        "kind": str(told["kind"]),
-        "supports_accelerators": list(told["supports_accelerators"]),
-    }
+    return status, news.placement
 
 
 def _use(use: LeaseUse) -> dict[str, object]:
@@ -128,9 +89,9 @@ def _use(use: LeaseUse) -> dict[str, object]:
     return told | {"lease_id": str(told["lease_id"])}
 
 
-def _log(node: LockedNode, report: Report, status: str, given_back: Sequence[object]) -> None:
-    fields = {"node_id": node.id, "agent_instance_id": report.agent_instance_id}
-    if node.agent_instance_id != report.agent_instance_id:
+def _log(known: Known, report: Report, status: NodeStatus, given_back: Sequence[object]) -> None:
+    fields = {"node_id": known.id, "agent_instance_id": report.agent_instance_id}
+    if known.agent_instance_id != report.agent_instance_id:
         log.info("agent.started", **fields, given_back=len(given_back))
-    if node.status != status:
-        log.info("node.online" if status == NodeStatus.ONLINE else "node.changed", **fields)
+    if known.status is not status:
+        log.info("node.online", **fields, was=known.status)

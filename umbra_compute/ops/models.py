@@ -41,7 +41,9 @@ async def get(pool: Pool, organization_id: UUID, slug: str) -> Model:
     return model
 
 
-async def page(pool: Pool, organization_id: UUID, *, after: str | None, limit: int) -> list[Model]:
-    """Return up to `limit` models by slug, from behind `after`."""
+async def page(
+    pool: Pool, organization_id: UUID, *, after: str | None, limit: int | None
+) -> list[Model]:
+    """Return up to `limit` models by slug (None: all), from behind `after`."""
     async with pool.acquire() as conn:
         return await models.page(conn, organization_id, after=after, limit=limit)

@@ -2,13 +2,20 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 import asyncpg
 import structlog
 
 from umbra_compute.db import Pool, repeated
-from umbra_compute.errors import NodeHasLeases, NodeNameTaken, NodeNotFound, NodeRetired
+from umbra_compute.errors import (
+    NodeHasLeases,
+    NodeNameTaken,
+    NodeNotFound,
+    NodeRetired,
+    OnlineIsEarned,
+)
 from umbra_compute.ids import uuid7
 from umbra_compute.model.nodes import Node, NodeStatus
 from umbra_compute.policy.views import shown_node
@@ -16,6 +23,9 @@ from umbra_compute.store import credentials, nodes
 from umbra_compute.store.nodes import Change, NewNode
 
 log = structlog.get_logger(__name__)
+
+STALE_BATCH: Final = 1000
+"""Nodes set offline in one transaction. The sweeps' loop repeats a full round at once."""
 
 
 @repeated
@@ -58,8 +68,11 @@ async def change(
 ) -> Node:
     """Set what is given. Setting a node retired again changes nothing; nothing else brings it back.
 
-    Raises NodeNotFound, NodeRetired, NodeNameTaken, or NodeHasLeases when retiring a busy node.
+    Raises OnlineIsEarned (I24), NodeNotFound, NodeRetired, NodeNameTaken, or NodeHasLeases when
+    retiring a busy node.
     """
+    if wanted.status == NodeStatus.ONLINE:
+        raise OnlineIsEarned
     retiring = wanted.status == NodeStatus.RETIRED
     async with pool.acquire() as conn, conn.transaction():
         locked = await nodes.lock(conn, organization_id, node_id)
@@ -84,10 +97,10 @@ async def change(
 
 
 @repeated
-async def mark_stale(pool: Pool, *, stale_s: float) -> int:
-    """Set nodes offline that were silent for too long; return how many."""
+async def mark_stale(pool: Pool, *, stale_s: float, limit: int = STALE_BATCH) -> int:
+    """Set up to `limit` nodes offline that were silent for too long; return how many."""
     async with pool.acquire() as conn, conn.transaction():
-        rows = await nodes.mark_stale(conn, stale_s)
+        rows = await nodes.mark_stale(conn, stale_s, limit)
     for row in rows:
         log.warning("node.went_silent", node_id=row["id"], silent_s=row["silent_s"])
     return len(rows)

@@ -57,10 +57,20 @@ def shown_node(row: Mapping[str, Any]) -> Node:
             "status": NodeStatus(told["status"]),
             "kinds": None if told["kinds"] is None else tuple(told["kinds"]),
             "measurements": _read(told["measurements"], None),
-            "devices": tuple(_device(d) for d in _read(told["devices"], [])),
-            "residents": tuple(_resident(r) for r in _read(told["residents"], [])),
+            "devices": devices_of(told["devices"]),
+            "residents": residents_of(told["residents"]),
         }
     )
+
+
+def devices_of(text: str | None) -> tuple[Device, ...]:
+    """Return the devices that a column of JSON holds; None is none."""
+    return tuple(_device(row) for row in _read(text, []))
+
+
+def residents_of(text: str | None) -> tuple[Resident, ...]:
+    """Return the resident models that a column of JSON holds; None is none."""
+    return tuple(_resident(row) for row in _read(text, []))
 
 
 def _device(row: dict[str, Any]) -> Device:
@@ -87,7 +97,12 @@ def _resident(row: dict[str, Any]) -> Resident:
         vram_held_mb=row["vram_held_mb"],
         ram_held_mb=row["ram_held_mb"],
         busy=row["busy"],
+        last_used_s=_age(row.get("last_used_s")),  # the claim's snapshot does not ask for it
     )
+
+
+def _age(told: float | None) -> float | None:
+    return None if told is None else float(told)
 
 
 def _read(text: str | None, absent: Any) -> Any:

@@ -1,14 +1,11 @@
-"""What nodes report: their agent, devices, models and measurements."""
+"""What nodes report of themselves: their agent, their capacity, their measurements."""
 
-import json
-from collections.abc import Sequence
 from uuid import UUID
 
 import asyncpg
-import attrs
 
 from umbra_compute.db import Conn
-from umbra_compute.model.nodes import Device, Report, Resident
+from umbra_compute.model.nodes import Known, NodeStatus, Report
 
 LOCK = """/* heartbeats.lock */
 SELECT id, organization_id, status, agent_instance_id, heartbeat_sequence, max_jobs, kinds
@@ -17,8 +14,24 @@ SELECT id, organization_id, status, agent_instance_id, heartbeat_sequence, max_j
    FOR NO KEY UPDATE
 """
 
-# An agent that is the same process keeps its start; a heartbeat lifts provisioning and offline.
+STORED = """/* heartbeats.stored */
+SELECT (SELECT jsonb_agg(d ORDER BY d.position)
+          FROM compute_devices d WHERE d.node_id = $1) AS devices,
+       (SELECT jsonb_agg(to_jsonb(m) || jsonb_build_object(
+                   'last_used_s', extract(epoch FROM statement_timestamp() - m.last_used_at)))
+          FROM node_models m WHERE m.node_id = $1) AS residents
+"""
+
+# The one write of a report that brings nothing new. A heartbeat lifts provisioning and offline;
+# an agent that is the same process keeps its start.
 TOUCH = """/* heartbeats.touch */
+WITH measured AS (
+    INSERT INTO node_heartbeats (node_id, active_jobs, measurements, lease_use)
+    VALUES ($1, $10, $11, $12)
+        ON CONFLICT (node_id) DO UPDATE
+       SET received_at = statement_timestamp(), active_jobs = excluded.active_jobs,
+           measurements = excluded.measurements, lease_use = excluded.lease_use
+)
 UPDATE compute_nodes
    SET agent_version = $2,
        agent_started_at = CASE WHEN agent_instance_id = $3 THEN agent_started_at
@@ -38,104 +51,41 @@ UPDATE compute_nodes
 RETURNING status
 """
 
-DEVICES_OF = """/* heartbeats.devices_of */
-SELECT label, kind, vram_total_mb, vram_free_mb, ram_total_mb, ram_free_mb, compute_units,
-       throughput_factor, supports_accelerators, healthy, health_reason
-  FROM compute_devices
- WHERE node_id = $1
- ORDER BY position
-"""
 
-# One statement replaces the set: what is not in the report is gone with it.
-PUT_DEVICES = """/* heartbeats.put_devices */
-WITH given AS (
-    SELECT *
-      FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
-                  $8::float8[], $9::float8[], $10::text[], $11::boolean[], $12::text[])
-           WITH ORDINALITY
-           AS g (label, kind, vram_total_mb, vram_free_mb, ram_total_mb, ram_free_mb,
-                 compute_units, throughput_factor, accelerators, healthy, health_reason, position)
-), gone AS (
-    DELETE FROM compute_devices
-     WHERE node_id = $1 AND label <> ALL ($2::text[])
-)
-INSERT INTO compute_devices AS d (node_id, label, position, kind, vram_total_mb, vram_free_mb,
-                                  ram_total_mb, ram_free_mb, compute_units, throughput_factor,
-                                  supports_accelerators, healthy, health_reason)
-SELECT $1, label, position, kind, vram_total_mb, vram_free_mb, ram_total_mb, ram_free_mb,
-       compute_units, throughput_factor,
-       ARRAY(SELECT jsonb_array_elements_text(accelerators::jsonb)), healthy, health_reason
-  FROM given
-    ON CONFLICT (node_id, label) DO UPDATE
-   SET position = excluded.position, kind = excluded.kind,
-       vram_total_mb = excluded.vram_total_mb, vram_free_mb = excluded.vram_free_mb,
-       ram_total_mb = excluded.ram_total_mb, ram_free_mb = excluded.ram_free_mb,
-       compute_units = excluded.compute_units, throughput_factor = excluded.throughput_factor,
-       supports_accelerators = excluded.supports_accelerators, healthy = excluded.healthy,
-       health_reason = excluded.health_reason
-"""
-
-RESIDENTS_OF = """/* heartbeats.residents_of */
-SELECT slug, device, state, vram_held_mb, ram_held_mb, busy
-  FROM node_models
- WHERE node_id = $1
- ORDER BY slug, device
-"""
-
-PUT_RESIDENTS = """/* heartbeats.put_residents */
-WITH given AS (
-    SELECT *
-      FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::boolean[],
-                  $8::float8[])
-           AS g (slug, device, state, vram_held_mb, ram_held_mb, busy, last_used_s)
-), gone AS (
-    DELETE FROM node_models m
-     WHERE node_id = $1
-       AND NOT EXISTS (SELECT FROM given g WHERE g.slug = m.slug AND g.device = m.device)
-)
-INSERT INTO node_models AS m (node_id, slug, device, state, vram_held_mb, ram_held_mb, busy,
-                              last_used_at)
-SELECT $1, slug, device, state, vram_held_mb, ram_held_mb, busy,
-       statement_timestamp() - make_interval(secs => last_used_s)
-  FROM given
-    ON CONFLICT (node_id, slug, device) DO UPDATE
-   SET state = excluded.state, vram_held_mb = excluded.vram_held_mb,
-       ram_held_mb = excluded.ram_held_mb, busy = excluded.busy,
-       last_used_at = excluded.last_used_at
-"""
-
-PUT_MEASUREMENTS = """/* heartbeats.put_measurements */
-INSERT INTO node_heartbeats AS h (node_id, active_jobs, measurements, lease_use)
-VALUES ($1, $2, $3, $4)
-    ON CONFLICT (node_id) DO UPDATE
-   SET received_at = statement_timestamp(), active_jobs = excluded.active_jobs,
-       measurements = excluded.measurements, lease_use = excluded.lease_use
-"""
-
-
-@attrs.frozen(kw_only=True)
-class LockedNode:
-    """The node of a report, as it was before."""
-
-    id: UUID
-    organization_id: UUID
-    status: str
-    agent_instance_id: UUID | None
-    heartbeat_sequence: int | None
-    max_jobs: int
-    kinds: list[str] | None
-
-
-async def lock(conn: Conn, node_id: UUID) -> LockedNode | None:
+async def lock(conn: Conn, node_id: UUID) -> Known | None:
+    """Lock the node; return what is known of it."""
     row = await conn.fetchrow(LOCK, node_id)
-    return None if row is None else LockedNode(**row)
+    if row is None:
+        return None
+    told = dict(row)
+    told["status"] = NodeStatus(told["status"])
+    told["kinds"] = None if told["kinds"] is None else tuple(told["kinds"])
+    return Known(**told)
+
+
+async def stored(conn: Conn, node_id: UUID) -> asyncpg.Record:
+    """Return the node's (devices, residents), each JSON or None."""
+    row = await conn.fetchrow(STORED, node_id)
+    if row is None:
+        raise AssertionError("a SELECT without FROM returns a row")
+    return row
 
 
 async def touch(
-    conn: Conn, node_id: UUID, report: Report, *, interval_s: float, changed: bool
-) -> str:
-    """Note that the node has spoken; return its status after that."""
-    return str(
+    conn: Conn,
+    report: Report,
+    *,
+    node_id: UUID,
+    interval_s: float,
+    changed: bool,
+    measurements: str | None,
+    use: str | None,
+) -> NodeStatus:
+    """Note that the node has spoken and what it measured; return its status after that.
+
+    `changed` moves the version that placement's caches hang on; `measurements` and `use` are JSON.
+    """
+    return NodeStatus(
         await conn.fetchval(
             TOUCH,
             node_id,
@@ -147,54 +97,8 @@ async def touch(
             report.kinds_given,
             report.kinds,
             changed,
+            report.active_jobs,
+            measurements,
+            use,
         )
     )
-
-
-async def devices_of(conn: Conn, node_id: UUID) -> list[asyncpg.Record]:
-    return await conn.fetch(DEVICES_OF, node_id)
-
-
-async def put_devices(conn: Conn, node_id: UUID, devices: Sequence[Device]) -> None:
-    """Make these the node's devices, and no others."""
-    await conn.execute(
-        PUT_DEVICES,
-        node_id,
-        [d.label for d in devices],
-        [d.kind for d in devices],
-        [d.vram_total_mb for d in devices],
-        [d.vram_free_mb for d in devices],
-        [d.ram_total_mb for d in devices],
-        [d.ram_free_mb for d in devices],
-        [d.compute_units for d in devices],
-        [d.throughput_factor for d in devices],
-        [json.dumps(d.supports_accelerators) for d in devices],
-        [d.healthy for d in devices],
-        [d.health_reason for d in devices],
-    )
-
-
-async def residents_of(conn: Conn, node_id: UUID) -> list[asyncpg.Record]:
-    return await conn.fetch(RESIDENTS_OF, node_id)
-
-
-async def put_residents(conn: Conn, node_id: UUID, residents: Sequence[Resident]) -> None:
-    """Make these the models that the node holds, and no others."""
-    await conn.execute(
-        PUT_RESIDENTS,
-        node_id,
-        [r.slug for r in residents],
-        ["" if r.device is None else r.device for r in residents],
-        [r.state for r in residents],
-        [r.vram_held_mb for r in residents],
-        [r.ram_held_mb for r in residents],
-        [r.busy for r in residents],
-        [r.last_used_s for r in residents],
-    )
-
-
-async def put_measurements(
-    conn: Conn, node_id: UUID, active_jobs: int | None, measurements: str | None, use: str | None
-) -> None:
-    """Keep what the node measured; the last two are JSON."""
-    await conn.execute(PUT_MEASUREMENTS, node_id, active_jobs, measurements, use)

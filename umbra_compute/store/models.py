@@ -69,6 +69,7 @@ async def put(conn: Conn, organization_id: UUID, model: Model) -> tuple[Model, b
 
 
 async def delete(conn: Conn, organization_id: UUID, slug: str) -> bool:
+    """Forget the model; False if there is none."""
     return await conn.fetchval(DELETE, organization_id, slug) is not None
 
 
@@ -78,12 +79,15 @@ async def bump(conn: Conn, organization_id: UUID) -> None:
 
 
 async def get(conn: Conn, organization_id: UUID, slug: str) -> Model | None:
+    """Return the model; None if there is none."""
     row = await conn.fetchrow(GET, organization_id, slug)
     return None if row is None else _model(row)
 
 
-async def page(conn: Conn, organization_id: UUID, *, after: str | None, limit: int) -> list[Model]:
-    """Return up to `limit` models by slug, from behind `after`."""
+async def page(
+    conn: Conn, organization_id: UUID, *, after: str | None, limit: int | None
+) -> list[Model]:
+    """Return up to `limit` models by slug (None: all), from behind `after`."""
     return [_model(row) for row in await conn.fetch(PAGE, organization_id, after, limit)]
 
 

@@ -30,7 +30,9 @@ SELECT n.id, n.organization_id, n.name, n.is_controller, n.trust_domain, n.local
        (SELECT count(*) FROM jobs j WHERE j.lease_owner = n.id) AS running_jobs,
        (SELECT jsonb_agg(d ORDER BY d.position)
           FROM compute_devices d WHERE d.node_id = n.id) AS devices,
-       (SELECT jsonb_agg(m ORDER BY m.slug, m.device)
+       (SELECT jsonb_agg(to_jsonb(m) || jsonb_build_object(
+                   'last_used_s', extract(epoch FROM statement_timestamp() - m.last_used_at))
+                   ORDER BY m.slug, m.device)
           FROM node_models m WHERE m.node_id = n.id) AS residents
   FROM compute_nodes n
   LEFT JOIN node_heartbeats h ON h.node_id = n.id
@@ -45,7 +47,9 @@ SELECT n.id, n.organization_id, n.name, n.is_controller, n.trust_domain, n.local
        (SELECT count(*) FROM jobs j WHERE j.lease_owner = n.id) AS running_jobs,
        (SELECT jsonb_agg(d ORDER BY d.position)
           FROM compute_devices d WHERE d.node_id = n.id) AS devices,
-       (SELECT jsonb_agg(m ORDER BY m.slug, m.device)
+       (SELECT jsonb_agg(to_jsonb(m) || jsonb_build_object(
+                   'last_used_s', extract(epoch FROM statement_timestamp() - m.last_used_at))
+                   ORDER BY m.slug, m.device)
           FROM node_models m WHERE m.node_id = n.id) AS residents
   FROM (SELECT *,
                CASE WHEN status = 'online' AND NOT coalesce(
@@ -70,7 +74,8 @@ LIVE_LEASES = """/* nodes.live_leases */
 SELECT count(*) FROM jobs WHERE lease_owner = $1
 """
 
-# What is not given keeps its value; whether it was given is told beside it.
+# What is not given keeps its value; whether it was given is told beside it. Placement does not
+# look at names, so a new name leaves its version alone.
 CHANGE = """/* nodes.change */
 UPDATE compute_nodes
    SET name = coalesce($2, name),
@@ -81,19 +86,30 @@ UPDATE compute_nodes
        locality = CASE WHEN $5::boolean THEN $6 ELSE locality END,
        max_jobs = coalesce($7, max_jobs),
        kinds = CASE WHEN $8::boolean THEN $9::text[] ELSE kinds END,
-       placement_version = placement_version + 1,
+       placement_version = placement_version + (
+           coalesce($3, status) <> status OR coalesce($4, trust_domain) <> trust_domain
+           OR $5 AND $6 IS DISTINCT FROM locality OR coalesce($7, max_jobs) <> max_jobs
+           OR $8 AND $9::text[] IS DISTINCT FROM kinds)::integer,
        updated_at = statement_timestamp()
  WHERE id = $1 AND status <> 'retired'
 RETURNING id
 """
 
+# A node that is locked is just speaking, or another controller sweeps it.
 MARK_STALE = """/* nodes.mark_stale */
+WITH silent AS MATERIALIZED (
+    SELECT id
+      FROM compute_nodes
+     WHERE status = 'online'
+       AND NOT coalesce(last_heartbeat_at > statement_timestamp() - make_interval(
+               secs => greatest($1, 3.5 * coalesce(heartbeat_interval_s, 0))), false)
+     LIMIT $2
+       FOR NO KEY UPDATE SKIP LOCKED
+)
 UPDATE compute_nodes
    SET status = 'offline', status_since = statement_timestamp(),
        placement_version = placement_version + 1, updated_at = statement_timestamp()
- WHERE status = 'online'
-   AND NOT coalesce(last_heartbeat_at > statement_timestamp() - make_interval(
-           secs => greatest($1, 3.5 * coalesce(heartbeat_interval_s, 0))), false)
+ WHERE id = ANY (ARRAY(SELECT id FROM silent)) AND status = 'online'
 RETURNING id, extract(epoch FROM statement_timestamp() - last_heartbeat_at)::float8 AS silent_s
 """
 
@@ -191,6 +207,6 @@ async def change(conn: Conn, node_id: UUID, wanted: Change) -> bool:
     return changed is not None
 
 
-async def mark_stale(conn: Conn, stale_s: float) -> list[asyncpg.Record]:
-    """Set silent nodes offline; return (id, silent_s) of each."""
-    return await conn.fetch(MARK_STALE, stale_s)
+async def mark_stale(conn: Conn, stale_s: float, limit: int) -> list[asyncpg.Record]:
+    """Set up to `limit` silent nodes offline; return (id, silent_s) of each."""
+    return await conn.fetch(MARK_STALE, stale_s, limit)

@@ -143,6 +143,14 @@ def test_what_the_report_shows_already_is_not_subtracted_again_p02() -> None:
     assert room_on(after, Ledger.of(after), shown, ()).vram_mb == 4000
 
 
+def test_what_is_promised_is_not_free_whatever_the_report_says_u5() -> None:
+    card = attrs.evolve(CARD, vram_total_mb=24000, vram_free_mb=24000)
+    held = (reservation(1, vram_mb=10000),)
+    idle = (LeaseUse(lease_id=UUID(int=1), vram_used_mb=10000),)  # freed since, and still promised
+    view = node(card, reservations=held, uses=idle)
+    assert room_on(view, Ledger.of(view), card, ()).vram_mb == 14000
+
+
 def test_ram_is_shared_by_all_devices_of_a_node() -> None:
     held = (reservation(1, device="other", ram_mb=30000),)
     view = node(CPU, reservations=held)

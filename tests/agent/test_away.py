@@ -176,12 +176,17 @@ async def test_a_second_signal_ends_the_grace_as_well(controller: Stub, launcher
 async def test_what_waits_is_delivered_as_soon_as_the_heart_is_heard(
     controller: Stub, launcher: Launcher
 ) -> None:
-    agent = await launcher.start("sleep 1; echo 1")
-    leases = [controller.job()]
-    await until(agent.work)
-    controller.is_away = True
+    async def not_now(body: Call) -> web.Response:
+        answer = problem(503, "database_unavailable")
+        answer.headers["Retry-After"] = "60"
+        return answer
+
+    controller.answers["complete"] = not_now
+    agent = await launcher.start("echo 1")
+    lease_id = controller.job()
     await until(lambda: "delivery.waiting" in agent.events())
-    beats = len(controller.of("heartbeat"))
+    controller.is_away = True
+    await until(lambda: "controller.away" in agent.events())
+    del controller.answers["complete"]
     controller.is_away = False
-    await until(lambda: len(controller.of("heartbeat")) > beats)
-    await until(lambda: controller.endings(leases[0]), within_s=2)
+    await until(lambda: len(controller.endings(lease_id)) == 2)

@@ -12,7 +12,9 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
+from tests import memory
 from tests.cut import CuttableConnection
+from tests.memory import CLONING
 from umbra_compute import db, embedded, migrate
 from umbra_compute.db import Pool
 
@@ -28,7 +30,7 @@ FAST = {
 @pytest.fixture(scope="session")
 def scratch() -> Iterator[Path]:
     """A folder that another account may pass through, which pytest's own does not allow."""
-    folder = Path(tempfile.mkdtemp(prefix="umbra-"))
+    folder = Path(tempfile.mkdtemp(prefix="umbra-", dir=memory.folder()))
     folder.chmod(0o711)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -58,7 +60,7 @@ def template(server_dsn: str) -> Iterator[str]:
 async def dsn(server_dsn: str, template: str) -> AsyncIterator[str]:
     """A migrated database of this test's own."""
     name = f"test_{uuid4().hex[:12]}"
-    await _run(server_dsn, f"CREATE DATABASE {name} TEMPLATE {template}")
+    await _run(server_dsn, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY {CLONING}")
     yield named(server_dsn, name)
     await _run(server_dsn, f"DROP DATABASE {name} WITH (FORCE)")
 

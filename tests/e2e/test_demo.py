@@ -57,8 +57,8 @@ def _told(process: Path) -> bytes:
 
 
 @pytest.fixture
-def demos() -> Iterator[Demos]:
-    folder = Path(tempfile.mkdtemp(prefix="umbra-test-"))
+def demos(scratch: Path) -> Iterator[Demos]:
+    folder = Path(tempfile.mkdtemp(dir=scratch))
     folder.chmod(0o711)  # as root the database runs as another account, which passes through
     made = Demos(folder)
     yield made

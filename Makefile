@@ -12,15 +12,13 @@ help: ## Show the targets
 
 install: $(STAMP) ## Make .venv with the commands umbra-compute and umbra-agent in it
 
-# The lock holds a hash of every file that pip may take; both of ours are installed from here. What
-# has no wheel is built with the lock's setuptools, so those two come first: pip would fetch its own.
+# The lock holds a hash of every file that pip may take; both of ours are installed from here. Wheels
+# only: to build anything else pip would fetch tools that no hash covers.
 $(STAMP): requirements.lock pyproject.toml agent/pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Umbra Compute needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	sed -nE '/^(pip|setuptools)==/,/# via/p' requirements.lock >.venv/first.lock
-	$(PIP) --require-hashes --only-binary :all: --requirement .venv/first.lock
-	$(PIP) --require-hashes --no-build-isolation --requirement requirements.lock
+	$(PIP) --require-hashes --only-binary :all: --requirement requirements.lock
 	@# setuptools warns of every editable install; the folders are as they are meant to be.
 	PYTHONWARNINGS=ignore $(PIP) --no-build-isolation --no-deps --editable . --editable agent
 	@touch $@

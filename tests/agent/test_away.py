@@ -126,6 +126,16 @@ async def test_an_answer_to_a_claim_that_is_none_is_said_once_and_waited_out(
     assert agent.events().count("claim.failed") == 1
 
 
+async def test_the_key_follows_no_redirect(controller: Stub, launcher: Launcher) -> None:
+    async def elsewhere(body: Call) -> web.Response:
+        return web.Response(status=307, headers={"Location": f"{controller.url}/v1/node/complete"})
+
+    controller.answers["claim"] = elsewhere
+    agent = await launcher.start()
+    await until(lambda: "claim.failed" in agent.events())
+    assert controller.of("complete_many") == []
+
+
 async def test_a_heartbeat_answered_404_ends_the_work_p37(
     controller: Stub, launcher: Launcher
 ) -> None:

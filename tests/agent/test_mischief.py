@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -116,10 +117,15 @@ async def test_a_program_hears_one_term_not_two(
     controller: Stub, launcher: Launcher, tmp_path: Path
 ) -> None:
     heard = tmp_path / "heard"
-    script = f"trap 'echo term >> {heard}' TERM; echo 1 > {heard}; while :; do sleep 0.05; done"
-    agent = await launcher.start(script)
+    program = (
+        f"import signal; file = open('{heard}', 'a', buffering=1); "
+        "signal.signal(signal.SIGTERM, lambda *_: print('term', file=file)); print(1, file=file)\n"
+        "while True: signal.pause()"
+    )
+    agent = await launcher.start(f'exec {sys.executable} -c "$PROGRAM"',
+                                 handler=f"env = {{ PROGRAM = {json.dumps(program)} }}")  # fmt: skip
     lease_id = controller.job()
-    await until(heard.exists)
+    await until(lambda: heard.exists() and heard.read_text())
     controller.cancel.add(lease_id)
     await until(lambda: controller.endings(lease_id))
     assert heard.read_text().split() == ["1", "term"]

@@ -1,13 +1,14 @@
 """Jobs run by a real agent: what becomes of them, and what is left of them."""
 
 import json
+import os
 import signal
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from tests.agent.conftest import Launcher, alive, peak_kb, until
+from tests.agent.conftest import Launcher, alive, argv_of, peak_kb, until
 from tests.agent.stub import Call, Stub, problem
 
 ESCAPING = """
@@ -139,6 +140,21 @@ async def test_no_process_of_a_job_outlives_it_p23(
         assert controller.endings(lease_id) == []
 
 
+async def test_a_program_dies_with_its_agent_even_without_the_guardian_p23(
+    controller: Stub, launcher: Launcher
+) -> None:
+    agent = await launcher.start("exec sleep 300")
+    controller.job()
+    await until(agent.work)
+    others = set(alive(agent.mark)) - {agent.pid, *agent.work()}
+    guardians = [pid for pid in others if b"guardian" in argv_of(pid)]
+    for pid in guardians:
+        os.kill(pid, signal.SIGKILL)
+    agent.process.kill()
+    await until(lambda: not agent.work())
+    assert len(guardians) == 1
+
+
 async def test_a_result_that_cannot_be_stored_fails_without_retry_q12(
     controller: Stub, launcher: Launcher
 ) -> None:
@@ -154,11 +170,15 @@ async def test_a_result_that_cannot_be_stored_fails_without_retry_q12(
     assert "$.result" in body["error"]
 
 
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(409, "lease_lost"), (404, "job_not_found"), (404, "not_found"), (409, "conflict")],
+)
 async def test_a_report_that_is_refused_for_good_is_not_repeated_n20(
-    controller: Stub, launcher: Launcher
+    controller: Stub, launcher: Launcher, status: int, code: str
 ) -> None:
     async def lost(body: Call) -> web.Response:
-        return problem(409, "lease_lost")
+        return problem(status, code)
 
     await launcher.start()
     controller.answers["complete"] = lost

@@ -122,8 +122,8 @@ async def test_a_program_hears_one_term_not_two(
         "signal.signal(signal.SIGTERM, lambda *_: print('term', file=file)); print(1, file=file)\n"
         "while True: signal.pause()"
     )
-    agent = await launcher.start(f'exec {sys.executable} -c "$PROGRAM"',
-                                 handler=f"env = {{ PROGRAM = {json.dumps(program)} }}")  # fmt: skip
+    env = f"env = {{ PROGRAM = {json.dumps(program)} }}"
+    agent = await launcher.start(f'exec {sys.executable} -c "$PROGRAM"', handler=env)
     lease_id = controller.job()
     await until(lambda: heard.exists() and heard.read_text())
     controller.cancel.add(lease_id)

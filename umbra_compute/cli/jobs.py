@@ -64,7 +64,7 @@ def submit(client: Client, kind: str, wait: bool, as_json: bool, **given: Any) -
 @click.option("--kind", help="Only those of this kind.")
 @click.option("--project", help="Only those with this label.")
 @click.option("--node", help="Only those that ran, or run, on this node: a name or an id.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1), default=50, help="How many at most (50).")
 @output.json_option
 def list_jobs(
     client: Client,

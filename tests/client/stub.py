@@ -1,6 +1,5 @@
 """A controller that answers as it is told, for what a real one seldom does."""
 
-import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -93,10 +92,14 @@ async def hangs_up(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
-async def stays_silent(_: web.Request) -> web.StreamResponse:
-    """Take the request and never answer."""
-    await asyncio.Event().wait()
-    raise AssertionError("nobody sets it")
+async def leaves(request: web.Request) -> web.StreamResponse:
+    """Answer, and close the connection without having said so: a server that was restarted."""
+    answer = web.json_response({})
+    await answer.prepare(request)
+    await answer.write_eof()
+    assert request.transport is not None
+    request.transport.close()
+    return answer
 
 
 def job(status: str = "queued", **fields: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.client import stub as stubbed
 from tests.client.both import CLIENTS, Either
-from tests.client.stub import KEY, Stub, hangs_up, job, nothing, refuses, says, text
+from tests.client.stub import KEY, Stub, hangs_up, job, leaves, nothing, refuses, says, text
 from umbra_compute.client import ApiError, NotReachable, RefusedCredentials, calls, exchange
 
 ID = str(job()["id"])
@@ -75,7 +75,7 @@ async def test_what_ends_something_for_good_is_done_again_until_it_is_heard(
 
 
 async def test_a_kept_connection_that_was_closed_loses_nothing(stub: Stub, client: Either) -> None:
-    stub.will(text("{}", Connection="close"), says({"id": ID}, 201))
+    stub.will(leaves, says({"id": ID}, 201))
     await client("ready")
     await client("add_node", "desk")
     assert len(stub.seen) == 2

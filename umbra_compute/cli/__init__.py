@@ -1,14 +1,12 @@
 """People's commands. Each module is loaded when its command runs, so that --help is immediate."""
 
 import importlib
-import os
-import sys
 from collections.abc import Mapping
 from typing import Final
 
 import click
 
-from umbra_compute.cli.exits import FAILED, INTERRUPTED, foreseen, status_of
+from umbra_compute.cli.exits import INTERRUPTED, foreseen, status_of
 from umbra_compute.cli.output import say_error
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -56,19 +54,17 @@ def root() -> None:
 
 
 def run() -> int:
-    """Run the command that argv names; return the exit status (SPEC §8)."""
+    """Run the command that argv names; return the exit status (SPEC §8).
+
+    If whoever reads the output has enough of it, click exits with 1 and without a word.
+    """
     try:
         code = root.main(prog_name="umbra-compute", standalone_mode=False)
-        sys.stdout.flush()
     except click.ClickException as exc:
         exc.show()
         return exc.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read us has enough. Python would complain once more while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED  # as click has it
     except foreseen() as exc:
         say_error(str(exc))
         return status_of(exc)

@@ -35,7 +35,7 @@ class AsyncClient:
     def __init__(self, url: str, api_key: str, *, insecure: bool = False) -> None:
         self._address = Address.parse(url, insecure=insecure)
         self._headers = exchange.headers(api_key)
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}  # by whether a call may be repeated
 
     async def __aenter__(self) -> Self:
         return self
@@ -49,9 +49,9 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for session in self._sessions.values():
+            await session.close()
+        self._sessions.clear()
 
     # -- jobs
 
@@ -187,16 +187,10 @@ class AsyncClient:
             attempt += 1
 
     async def _once(self, call: Call[T]) -> T:
-        if self._session is None:  # made here: its loop must be the one that runs
-            self._session = aiohttp.ClientSession(headers=self._headers)
-            # It would send a DELETE again by itself, and has no public way to say no.
-            self._session._retry_connection = False
         content = call.content
         headers = {} if content is None else {"Content-Type": "application/json"}
-        if not call.repeat:
-            headers["Connection"] = "close"
         try:
-            async with self._session.request(
+            async with self._session(repeat=call.repeat).request(
                 call.method,
                 URL(self._address.url + call.path, encoded=True),
                 data=content,
@@ -215,6 +209,19 @@ class AsyncClient:
             self._address, answer.status, payload, answer.headers.get("Retry-After")
         )
         return told
+
+    def _session(self, *, repeat: bool) -> aiohttp.ClientSession:
+        """Return a session; what cannot be sent twice gets a new connection each time.
+
+        A kept one may have been closed at the other end, which shows only by sending.
+        """
+        if repeat not in self._sessions:  # made here: its loop must be the one that runs
+            connector = aiohttp.TCPConnector(force_close=not repeat)
+            session = aiohttp.ClientSession(headers=self._headers, connector=connector)
+            # It would send a DELETE again by itself, and has no public way to say no.
+            session._retry_connection = False
+            self._sessions[repeat] = session
+        return self._sessions[repeat]
 
     async def _pages(
         self, name: str, limit: int | None, ask: Callable[[int, str | None], Call[Page]]

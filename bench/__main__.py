@@ -1,106 +1,114 @@
-"""`make bench`: measure, print a table, and write bench/RESULTS.md. `flat` adds the backlogs."""
+"""`make bench`: measure, print the tables, and write bench/RESULTS.md. See bench/README.md."""
 
+import argparse
 import asyncio
 import os
-import platform
 import sys
 import tempfile
-from datetime import UTC, datetime
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any, Final
 
-import asyncpg
-
-from bench import flat, footprint, inprocess, over_http, rig
-from bench.rig import Figure
+from bench import figures, flat, footprint, inprocess, limits, over_http, rig
+from bench.figures import Figure, Rate
+from bench.limits import Limit, Load
+from bench.site import rss_mb, site
 from umbra_compute import log
 
-RESULTS = Path(__file__).parent / "RESULTS.md"
+RESULTS: Final = Path(__file__).parent / "RESULTS.md"
+FLAT: Final = Path(__file__).parent / "FLAT.md"
+ROUNDS: Final = 3
+LOAD_S: Final = 3.0
+MOST_S: Final = 330.0  # it takes some 250 s; under 6 minutes also when something hangs
 
 
 def main() -> None:
+    asked = _arguments()
     log.configure("json", stream=open(os.devnull, "w"))  # noqa: SIM115 - figures only
-    lines = [
-        "# Measured",
-        "",
-        "One run, all figures in it; compare ratios, not single figures.",
-        "",
-    ]
-    with rig.server() as server:
-        lines += [asyncio.run(_machine(server)), ""]
-        limits = asyncio.run(_limits(server))
-        lines += _table([Figure(f"raw: {name}", rate, "/s") for name, rate in limits.items()])
-        figures = footprint.helps()
-        figures += asyncio.run(inprocess.measure(server, limits))
-        figures += asyncio.run(_http(server, limits))
-        lines += _table(figures)
-        if "flat" in sys.argv[1:]:
-            lines += _backlogs(asyncio.run(flat.measure(server)))
-    text = "\n".join(lines) + "\n"
+    given = rig.embedded_server() if asked.dsn is None else nullcontext(asked.dsn)
+    with given as dsn:
+        measured = asyncio.run(_measured(dsn, asked.what))
+    if measured is None:
+        sys.exit(f"Not done after {MOST_S:.0f} s: something hangs, or the machine is too busy.")
+    text, target = measured
     print(text)
-    RESULTS.write_text(text, encoding="utf-8")
+    target.write_text(text, encoding="utf-8")
 
 
-async def _http(server: str, limits: dict[str, float]) -> list[Figure]:
-    figures = await over_http.measure(server, limits)
-    conn = await asyncpg.connect(server)
-    await conn.execute("DROP DATABASE site")
-    await conn.close()
-    async with over_http.site(server) as running:
-        with tempfile.TemporaryDirectory() as folder:
-            figures.append(await asyncio.to_thread(footprint.agent, running, Path(folder)))
-    return figures
-
-
-async def _limits(server: str) -> dict[str, float]:
-    """Return what the least job table reaches through pgbench, in jobs a second."""
-    dsn = await rig.database(server, "limits", migrated=False)
-    conn = await asyncpg.connect(dsn)
-    await conn.execute((rig.SQL / "schema.sql").read_text(), timeout=300)
-    await conn.execute("VACUUM ANALYZE least")
-    await conn.close()
-    return {
-        "insert 16": rig.pgbench(dsn, "insert", 16),
-        "claim + complete 8": rig.pgbench(dsn, "claim_complete", 8),
-        "claim + complete 32": rig.pgbench(dsn, "claim_complete", 32),
-        "claim + complete of 100, 4": 100 * rig.pgbench(dsn, "claim_complete_100", 4),
-    }
-
-
-async def _machine(server: str) -> str:
-    conn = await asyncpg.connect(server)
-    version = await conn.fetchval("SHOW server_version")
-    await conn.close()
-    cpu = _processor()
-    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
-    today = datetime.now(UTC).date()
-    return (
-        f"{today}: {os.cpu_count()} CPUs ({cpu}), {memory_gb:.0f} GiB, {platform.system()} "
-        f"{platform.release().split('-')[0]}, Python {platform.python_version()}, PostgreSQL "
-        f"{version} (durable commits), server, controller and load on the same CPUs."
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "what", nargs="?", choices=["load", "flat"], default="load",
+        help="load: rates, latency, memory (default); flat: claims beside a million rows",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dsn", help="a PostgreSQL where databases may be made; else one is started"
     )
+    return parser.parse_args()
 
 
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    named = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.machine())
+async def _measured(dsn: str, what: str) -> tuple[str, Path] | None:
+    """Return what was found and where it belongs; None if that took longer than MOST_S."""
+    server = rig.Server(dsn)
+    try:
+        async with asyncio.timeout(MOST_S) as deadline:
+            told = figures.machine(await server.version())
+            if what == "flat":
+                return _text("Flat", told, figures.backlogs_table(await flat.measure(server))), FLAT
+            return _text("Measured", told, await _loads(server)), RESULTS
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        return None
+    finally:
+        await server.close()
 
 
-def _table(figures: list[Figure]) -> list[str]:
-    rows = ["| what | figure | beside the raw limit |", "|---|---|---|"]
-    for one in figures:
-        value = f"{one.value:,.0f}" if one.value >= 100 else f"{one.value:.1f}"
-        beside = ""
-        if one.limit is not None:
-            beside = f"{one.value / one.limit:.2f} of {one.limit_name}"
-        rows.append(f"| {one.what} | {value} {one.unit} | {beside} |")
-    return [*rows, ""]
+def _text(title: str, told: str, tables: list[str]) -> str:
+    how = "How to read this: bench/README.md. Compare ratios, not figures of different runs."
+    return "\n".join([f"# {title}", "", told, "", how, "", *tables])
 
 
-def _backlogs(found: list[tuple[str, float, float]]) -> list[str]:
-    rows = ["| one claim beside | ms | ratio to 4,000 waiting alone |", "|---|---|---|"]
-    rows += [f"| {name} | {ms:.2f} | {ratio:.2f} |" for name, ms, ratio in found]
-    return [*rows, ""]
+async def _loads(server: rig.Server) -> list[str]:
+    alone = footprint.helps()
+    raw = await limits.prepare(server)
+    async with inprocess.world(server) as world, site(server) as running:
+        idle_mb = rss_mb(running.pid)
+        inside = [_run(load, world.run) for load in inprocess.LOADS]
+        outside = [_run(load, partial(over_http.run, running)) for load in over_http.LOADS]
+        for _ in range(ROUNDS):
+            for rate, limit, run in inside + outside:
+                rate.limits.append(await limits.measure(raw, limit))
+                rate.rates.append(await run())
+        loaded_mb = rss_mb(running.pid)
+        starts = await over_http.starts(running)
+        with tempfile.TemporaryDirectory() as folder:
+            agent = await footprint.agent(running, Path(folder))
+    memory = [
+        Figure("controller, resident memory, idle", idle_mb, "MB"),
+        Figure("controller, resident memory, after the loads", loaded_mb, "MB"),
+    ]
+    return [
+        *("## In process: operations on 16 connections", ""),
+        *figures.rates_table([rate for rate, _, _ in inside]),
+        *("## Over HTTP: a controller's process", ""),
+        *figures.rates_table([rate for rate, _, _ in outside]),
+        *("## By themselves", ""),
+        *figures.figures_table([*starts, *memory, *agent, *alone]),
+    ]
+
+
+def _run(
+    load: Load, how: Callable[[str, int, int, float], Coroutine[Any, Any, float]]
+) -> tuple[Rate, Limit, Callable[[], Coroutine[Any, Any, float]]]:
+    """Return where the load's rates are kept, its raw limit, and what measures it once."""
+    return (
+        Rate(load.what, load.limit.name),
+        load.limit,
+        lambda: how(load.how, load.size, load.workers, LOAD_S),
+    )
 
 
 if __name__ == "__main__":

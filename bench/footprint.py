@@ -1,46 +1,73 @@
-"""What the programs cost when they do nothing: memory of the agent, time of --help."""
+"""What the programs cost by themselves: memory of the agent, time of --help."""
 
-import os
+import asyncio
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Final
 
-from bench.over_http import Site, rss_mb
-from bench.rig import Figure
+from bench.figures import Figure
+from bench.site import Site, environment, rss_mb, stop
 
-RUNS = 7
+HELPS: Final = 9
+IDLE_S: Final = 5
+AGENT_JOBS: Final = 200
 
 
 def helps() -> list[Figure]:
-    """Return the median time of --help of each command, in ms."""
-    return [_help(name) for name in ("umbra-compute", "umbra-agent")]
+    """Return the median time of --help of each command, and of an interpreter that does nothing."""
+    folder = Path(sys.executable).parent
+    commands = {
+        "python -c pass": (sys.executable, "-c", "pass"),
+        "umbra-compute --help": (folder / "umbra-compute", "--help"),
+        "umbra-agent --help": (folder / "umbra-agent", "--help"),
+    }
+    return [
+        Figure(f"{name}, median of {HELPS}", _median_ms(argv), "ms")
+        for name, argv in commands.items()
+    ]
 
 
-def _help(name: str) -> Figure:
-    program = Path(sys.executable).parent / name
+def _median_ms(argv: tuple[str | Path, ...]) -> float:
     taken = []
-    for _ in range(RUNS):
+    for _ in range(HELPS):
         began = time.perf_counter()
-        subprocess.run([program, "--help"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(argv, stdout=subprocess.DEVNULL, check=True, timeout=20)
         taken.append(time.perf_counter() - began)
-    return Figure(f"{name} --help", statistics.median(taken) * 1000, "ms")
+    return statistics.median(taken) * 1000
 
 
-def agent(site: Site, folder: Path) -> Figure:
-    """Return the resident memory of an idle agent, in MB."""
+async def agent(site: Site, folder: Path) -> list[Figure]:
+    """Return the resident memory of an agent: idle, and after it ran jobs."""
     config = folder / "agent.toml"
     config.write_text(
-        f'[controller]\nurl = "{site.url}"\n[[handler]]\nkinds = ["none"]\nargv = ["/bin/true"]\n'
+        f'[controller]\nurl = "{site.url}"\n[agent]\nmax_jobs = 4\n'
+        '[[handler]]\nkinds = ["echo"]\nargv = ["/bin/echo", "1"]\nresult = "stdout"\n',
+        encoding="utf-8",
     )
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("UMBRA_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "umbra_agent", "run", "--config", config],
-        stderr=subprocess.DEVNULL, env={**environment, "UMBRA_NODE_KEY": site.node_keys[0]},
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "umbra_agent", "run", "--config", config),
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        env=environment(UMBRA_NODE_KEY=site.node_keys[0]),
     )  # fmt: skip
-    time.sleep(5)
-    used_mb = rss_mb(process.pid)
-    process.terminate()
-    process.wait(20)
-    return Figure("agent, resident memory, idle", used_mb, "MB")
+    try:
+        await asyncio.sleep(IDLE_S)  # imports, detection and the first reports are behind it
+        idle_mb = rss_mb(process.pid)
+        began = time.perf_counter()
+        batch = {"jobs": [{"kind": "echo"}] * AGENT_JOBS}
+        made = await site.post("/v1/jobs/batch", batch)
+        async with asyncio.timeout(60):
+            for job in made["jobs"]:
+                ended = await site.get(f"/v1/jobs/{job['id']}?wait_s=30")
+                assert ended["status"] == "complete", ended
+        took_s = time.perf_counter() - began
+        loaded_mb = rss_mb(process.pid)
+    finally:
+        await stop(process)
+    return [
+        Figure("agent, resident memory, idle", idle_mb, "MB"),
+        Figure(f"agent, resident memory, after {AGENT_JOBS} jobs", loaded_mb, "MB"),
+        Figure("agent, jobs of /bin/echo, 4 at a time", AGENT_JOBS / took_s, "jobs/s"),
+    ]

@@ -1,8 +1,8 @@
-"""A durable PostgreSQL for the run, databases in it, and how a figure is told."""
+"""A PostgreSQL for the run, databases in it, and a load that runs for a time."""
 
 import asyncio
+import secrets
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -16,50 +16,82 @@ import asyncpg
 import attrs
 
 from umbra_compute import db, embedded, migrate
-from umbra_compute.embedded import programs
 from umbra_compute.ids import uuid7
 from umbra_compute.model.caller import NodeIdentity, NodeScope
 from umbra_compute.model.jobs import NewJob, Prefer, Requires
 from umbra_compute.policy.classes import class_key
 
-SERVER: Final = {"shared_buffers": "512MB", "max_connections": "200", "max_wal_size": "4GB"}
+# Autovacuum is as shipped. The log is long enough that no checkpoint falls into a round.
+SETTINGS: Final = {
+    "shared_buffers": "1GB",
+    "max_connections": "200",
+    "max_wal_size": "8GB",
+    "checkpoint_timeout": "15min",
+}
 SQL: Final = Path(__file__).parent / "sql"
-PGBENCH_S: Final = 4
+
+Step = Callable[[int], Awaitable[int]]
+"""What worker n repeats; how many jobs that did, 0 when there are none left."""
 
 
-@attrs.frozen
-class Figure:
-    """One line of the table. `limit` is the raw one of the same run that it stands beside."""
+@attrs.define
+class Server:
+    """Where databases are made. `close` drops those that were."""
 
-    what: str
-    value: float
-    unit: str
-    limit: float | None = None
-    limit_name: str = ""
+    dsn: str
+    _token: str = attrs.Factory(lambda: f"umbra_bench_{secrets.token_hex(4)}_")
+    _made: list[str] = attrs.Factory(list)
+
+    async def database(self, name: str, *, migrated: bool = True) -> str:
+        """Make a database and return its DSN."""
+        await self._execute(f"CREATE DATABASE {self._token}{name}")
+        self._made.append(name)
+        dsn = urlunsplit(urlsplit(self.dsn)._replace(path=f"/{self._token}{name}"))
+        if migrated:
+            await migrate.migrate(dsn)
+        return dsn
+
+    async def drop(self, name: str) -> None:
+        self._made.remove(name)
+        await self._execute(f"DROP DATABASE {self._token}{name} WITH (FORCE)")
+
+    async def close(self) -> None:
+        for name in list(self._made):
+            await self.drop(name)
+
+    async def version(self) -> str:
+        """Return the server's version, and whether its commits are durable."""
+        conn = await asyncpg.connect(self.dsn)
+        try:
+            version, fsync, commit = await conn.fetchrow(  # type: ignore[misc]
+                "SELECT current_setting('server_version'), current_setting('fsync'), "
+                "current_setting('synchronous_commit')"
+            )
+        finally:
+            await conn.close()
+        return f"{version} (fsync {fsync}, synchronous_commit {commit})"
+
+    async def _execute(self, statement: str) -> None:
+        conn = await asyncpg.connect(self.dsn)
+        try:
+            await conn.execute(statement, timeout=60)
+        finally:
+            await conn.close()
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """Yield the DSN of a PostgreSQL with durable commits, as shipped but for memory."""
+def embedded_server() -> Iterator[str]:
+    """Yield the DSN of a PostgreSQL of the run's own, gone with its data afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="umbra-bench-"))
     folder.chmod(0o711)
-    running = embedded.start(folder / "data", settings=SERVER)
     try:
-        yield running.dsn
+        running = embedded.start(folder / "data", settings=SETTINGS)
+        try:
+            yield running.dsn
+        finally:
+            running.stop()
     finally:
-        running.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-async def database(server_dsn: str, name: str, *, migrated: bool = True) -> str:
-    """Make a database and return its DSN."""
-    conn = await asyncpg.connect(server_dsn)
-    await conn.execute(f"CREATE DATABASE {name}")
-    await conn.close()
-    dsn = urlunsplit(urlsplit(server_dsn)._replace(path=f"/{name}"))
-    if migrated:
-        await migrate.migrate(dsn)
-    return dsn
 
 
 @asynccontextmanager
@@ -68,22 +100,32 @@ async def pool_of(dsn: str, size: int) -> AsyncIterator[db.Pool]:
         yield pool
 
 
-def pgbench(dsn: str, script: str, clients: int) -> float:
-    """Return transactions a second of a script in bench/sql."""
-    program = programs.installed().path("pgbench")
-    done = subprocess.run(
-        [program, "-n", "-M", "prepared" if script == "insert" else "simple", "-T", str(PGBENCH_S),
-         "-c", str(clients), "-j", "1", "-f", SQL / f"{script}.sql", dsn],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    line = next(line for line in done.stdout.splitlines() if line.startswith("tps"))
-    return float(line.split()[2])
-
-
-async def seconds(work: Callable[[], Awaitable[object]]) -> float:
+async def rate(workers: int, step: Step, *, for_s: float) -> float:
+    """Return jobs a second of workers that each repeat `step`; ends early if nothing is left."""
+    done = 0
     began = time.perf_counter()
-    await work()
-    return time.perf_counter() - began
+
+    async def work(n: int) -> None:
+        nonlocal done
+        while time.perf_counter() - began < for_s:
+            jobs = await step(n)
+            if jobs == 0:
+                return
+            done += jobs
+
+    async with asyncio.TaskGroup() as group:
+        for n in range(workers):
+            group.create_task(work(n))
+    return done / (time.perf_counter() - began)
+
+
+async def vacuum(dsn: str) -> None:
+    """Do what autovacuum would have done by then to a table that is filled this fast."""
+    conn = await asyncpg.connect(dsn)
+    try:
+        await conn.execute("VACUUM ANALYZE jobs", timeout=120)
+    finally:
+        await conn.close()
 
 
 async def organization(pool: db.Pool) -> UUID:
@@ -117,14 +159,10 @@ async def node(pool: db.Pool, organization_id: UUID, name: str) -> NodeIdentity:
     )
 
 
-def new_job(organization_id: UUID, kind: str = "work", priority: int = 100) -> NewJob:
+def new_job(organization_id: UUID, *, vram_min_mb: int | None = None) -> NewJob:
+    requires = Requires(vram_min_mb=vram_min_mb)
     return NewJob(
         organization_id=organization_id,
-        class_key=class_key(organization_id, kind, Requires(), Prefer()),
-        payload=f'{{"n": 12345, "pad": "{"x" * 61}"}}',
-        priority=priority,
+        class_key=class_key(organization_id, "work", requires, Prefer()),
+        payload=f'{{"n": 12345, "pad": "{"x" * 70}"}}',
     )
-
-
-async def gather(count: int, work: Callable[[int], Awaitable[None]]) -> None:
-    await asyncio.gather(*(work(n) for n in range(count)))

@@ -9,5 +9,3 @@ CREATE TABLE least (
     payload    jsonb       NOT NULL
 );
 CREATE INDEX least_ready ON least (priority, id) WHERE state = 0;
-INSERT INTO least (payload)
-SELECT jsonb_build_object('n', n, 'pad', repeat('x', 70)) FROM generate_series(1, 600000) AS n;

@@ -1,0 +1,1 @@
+INSERT INTO least (payload) SELECT jsonb_build_object('n', n, 'pad', repeat('x', 70)) FROM generate_series(1, 100) AS n;
